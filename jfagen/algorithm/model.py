@@ -1,0 +1,174 @@
+"""What an algorithm is: values and ops as data, in the order of the sequential program.
+
+The sequential program is the meaning: for every tile, the per-tile ops before the loop, then for
+every step the per-step ops, then the per-tile ops after it, all in the order of `Algorithm.ops`.
+Whatever order a schedule chooses must keep every dependence of that program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..types import Storage
+
+
+class Engine(StrEnum):
+    """The hardware that executes an op."""
+
+    LOAD = "tma load"
+    STORE = "tma store"
+    MMA = "mma"
+    WARPS = "warps"
+
+
+class Space(StrEnum):
+    """How often an op runs, or how often a value is new."""
+
+    TILE = "tile"
+    STEP = "step"
+
+
+class Mode(StrEnum):
+    """What an access does to the memory."""
+
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"
+
+
+class Element(StrEnum):
+    """The element type of a value: the problem's input type, or float32."""
+
+    INPUT = "input"
+    F32 = "f32"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One intermediate tile of the algorithm.
+
+    Attributes:
+        name: as schedules call the buffer that holds it.
+        dims: symbols of its shape: `m` query rows, `n` key rows, `d` the head dimension.
+        element: its element type.
+        space: whether it is new in every tile or in every step.
+        grouped: one for every group of query rows.
+        storages: the memories that its ops can use.
+        sliceable: whether it can be handed over in column slices.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    element: Element
+    space: Space
+    grouped: bool
+    storages: frozenset[Storage]
+    sliceable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One use of a value by an op.
+
+    Attributes:
+        value: the value's name.
+        mode: read, write or update.
+        first_step: the first step at which data is really touched (an op that only synchronises
+            before that step still counts as an access for ordering).
+        first_read: the first step at which an update reads what is there; before it overwrites.
+    """
+
+    value: str
+    mode: Mode
+    first_step: int = 0
+    first_read: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Accesses of one op that happen together; synchronisation goes between points.
+
+    Attributes:
+        accesses: what is touched.
+        per_slice: repeated for every slice of the sliced value among the accesses.
+    """
+
+    accesses: tuple[Access, ...]
+    per_slice: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One step of the algorithm.
+
+    Attributes:
+        name: as schedules call it.
+        engine: what executes it.
+        space: once a tile or once a step.
+        grouped: once for every group of query rows.
+        points: its accesses in the order in which they happen.
+        takes: register values that an earlier op of the same role must have kept.
+        keeps: register values that it leaves for a later op of the same role.
+        inputs: global tensors that it reads.
+        outputs: global tensors that it writes.
+        masks: whether it has to know which rows of a step lie outside the sequence.
+        closes_empty_tiles: whether its role writes the outputs of a tile that has no steps.
+    """
+
+    name: str
+    engine: Engine
+    space: Space
+    grouped: bool
+    points: tuple[Point, ...]
+    takes: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    masks: bool = False
+    closes_empty_tiles: bool = False
+
+    def accesses(self) -> tuple[Access, ...]:
+        """Return every access in order."""
+        return tuple(access for point in self.points for access in point.accesses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """A kernel's mathematics.
+
+    Attributes:
+        name: as schedules call it.
+        loop: what the steps of a tile walk over.
+        values: every intermediate tile.
+        ops: every op, in the order of the sequential program.
+        outputs: global tensors that must be written.
+    """
+
+    name: str
+    loop: str
+    values: tuple[Value, ...]
+    ops: tuple[Op, ...]
+    outputs: tuple[str, ...]
+
+    def value(self, name: str) -> Value:
+        """Return the value called `name`; KeyError if there is none."""
+        for value in self.values:
+            if value.name == name:
+                return value
+        raise KeyError(name)
+
+    def op(self, name: str) -> Op:
+        """Return the op called `name`; KeyError if there is none."""
+        for op in self.ops:
+            if op.name == name:
+                return op
+        raise KeyError(name)
+
+    def writers(self, value: str) -> tuple[Op, ...]:
+        """Return the ops that write `value`, in order."""
+        return tuple(
+            op
+            for op in self.ops
+            if any(a.value == value and a.mode is not Mode.READ for a in op.accesses())
+        )

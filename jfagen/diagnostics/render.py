@@ -1,0 +1,113 @@
+"""Findings as text with carets, as one line each, and as plain values for JSON."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+from .model import Diagnostic, Label, Severity
+from .source import Span
+
+_TAB = "    "  # a tab is shown as four blanks wherever it stands, so that carets line up
+_RED, _YELLOW, _BLUE, _CYAN, _BOLD = "31;1", "33;1", "34;1", "36;1", "1"
+
+
+def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
+    """Return the full form: message, place, the line with carets, notes, help."""
+    tone = _RED if diagnostic.severity is Severity.ERROR else _YELLOW
+    head = _paint(f"{diagnostic.severity}[{diagnostic.id}]", tone, color)
+    lines = [head + _paint(f": {diagnostic.message}", _BOLD, color)]
+    lines += _snippet(diagnostic.label, tone, color)
+    for note in diagnostic.notes:
+        lines.append(f"{_paint('note', _BLUE, color)}: {note.message}")
+        if note.label is not None:
+            lines += _snippet(note.label, _BLUE, color)
+    lines += [f"{_paint('help', _CYAN, color)}: {advice}" for advice in diagnostic.helps]
+    return "\n".join(lines)
+
+
+def render_all(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:
+    """Return the full form of several findings, an empty line between two."""
+    return "\n\n".join(render(diagnostic, color=color) for diagnostic in diagnostics)
+
+
+def render_line(diagnostic: Diagnostic) -> str:
+    """Return the concise form: place, severity, id and message on one line."""
+    place = diagnostic.label.span.place
+    return f"{place}: {diagnostic.severity}[{diagnostic.id}]: {diagnostic.message}"
+
+
+def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return plain values for JSON: lines and columns from 1, the end exclusive."""
+    return {
+        "id": diagnostic.id,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        **_label_dict(diagnostic.label),
+        "notes": [
+            {"message": note.message, **(_label_dict(note.label) if note.label else {})}
+            for note in diagnostic.notes
+        ],
+        "help": list(diagnostic.helps),
+    }
+
+
+def _label_dict(label: Label) -> dict[str, Any]:
+    span = label.span
+    line, column = span.source.position(span.start)
+    end_line, end_column = span.source.position(span.end)
+    return {
+        "path": span.source.path,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "label": label.message,
+    }
+
+
+def _snippet(label: Label, tone: str, color: bool) -> list[str]:
+    """Return the place, the source line and the carets under it."""
+    span = label.span
+    number = str(span.line)
+    before, marked, after = _cut(span)
+    edge = _paint("|", _BLUE, color)
+    margin = " " * len(number)
+    carets = "^" * max(_width(marked), 1)
+    said = f"{carets} {label.message}" if label.message else carets
+    pointer = " " * _width(before) + _paint(said, tone, color)
+    code = f"{before}{marked}{after}"
+    return [
+        f"{margin}{_paint('-->', _BLUE, color)} {span.place}",
+        f"{margin} {edge}",
+        f"{_paint(number, _BLUE, color)} {edge} {code}".rstrip(),
+        f"{margin} {edge} {pointer}",
+    ]
+
+
+def _cut(span: Span) -> tuple[str, str, str]:
+    """Return the first line of a span as shown: before, inside and after the carets."""
+    text = span.source.line_text(span.line)
+    first = span.column - 1
+    last = min(first + span.end - span.start, len(text))
+    return _shown(text[:first]), _shown(text[first:last]), _shown(text[last:])
+
+
+def _shown(text: str) -> str:
+    """Return text in which every character has a visible width."""
+    return "".join(
+        _TAB if character == "\t" else character if character.isprintable() else "\ufffd"
+        for character in text
+    )
+
+
+def _width(shown: str) -> int:
+    """Return how many terminal columns a shown text takes."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in shown)
+    marks = sum(unicodedata.combining(character) != 0 for character in shown)
+    return len(shown) + wide - marks
+
+
+def _paint(text: str, tone: str, color: bool) -> str:
+    return f"\x1b[{tone}m{text}\x1b[0m" if color else text

@@ -1,0 +1,1 @@
+"""Order as graphs: closures by bitsets, and the one door to networkx."""

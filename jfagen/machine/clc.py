@@ -1,0 +1,120 @@
+"""Cluster launch control: a CTA takes the number of one that has not started yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .barriers import Barriers
+from .dtypes import UINT8
+from .machine import Machine
+from .memory import SMEM_BYTES, Region, Storage, View
+from .report import MachineFault
+from .scalars import Int32
+from .scheduler import Operation
+from .sync_ops import barrier_wait, new_barriers
+
+_RESPONSE_BYTES = 16
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """Barriers and responses of one CLC pipeline, one of each for every stage."""
+
+    empty: Barriers
+    full: Barriers
+    responses: list[View]
+    tiles: list[int]
+
+
+def clc_create_context(machine: Machine, num_consumers: Any, num_stages: Any = 1) -> Context:
+    """Return a CLC pipeline whose stages are free again after `num_consumers` arrivals."""
+    name, stages, cta = machine.name_here("clc"), int(num_stages), machine.cta
+    empty = new_barriers(machine, f"{name}.empty", stages, int(num_consumers))
+    full = new_barriers(machine, f"{name}.full", stages, 1)
+    # Responses lie behind the data in the numbering of bytes: barriers take no part in packing.
+    first = SMEM_BYTES + cta.memory.barrier_bytes
+    cta.memory.add_barriers(0, extra=_RESPONSE_BYTES * stages)
+    responses = [
+        View(
+            array=np.zeros(_RESPONSE_BYTES, np.uint8),
+            dtype=UINT8,
+            storage=Storage.SMEM,
+            region=Region(first + i * _RESPONSE_BYTES, 1, _RESPONSE_BYTES, _RESPONSE_BYTES),
+            name=name,
+            label=f"{name}.response[{i}]",
+        )
+        for i in range(stages)
+    ]
+    return Context(empty, full, responses, [-1] * stages)
+
+
+def _single(multi_ctas: Any) -> None:
+    if multi_ctas:
+        raise MachineFault("unknown-op", "clusters are not simulated: CLC with multi_ctas")
+
+
+def clc_producer(
+    machine: Machine, context: Context, p_producer: Any, multi_ctas: Any = False, k: Any = 0
+) -> None:
+    """Ask for the next CTA that has not started; the answer comes later.
+
+    Raises:
+        MachineFault: an earlier request of this CTA was refused.
+    """
+    _single(multi_ctas)
+    stage, cta = int(k), machine.cta
+    barrier_wait(machine, context.empty[stage], p_producer)
+    if cta.clc_refused:
+        raise MachineFault("clc", "a CLC request after one that was refused")
+    full = context.full[stage]
+    full.expect(_RESPONSE_BYTES, machine.role.before)
+
+    def run(operation: Operation) -> None:
+        after = machine.touch_all(operation, [(context.responses[stage], True, "CLC response")])
+        total = machine.grid[0] * machine.grid[1] * machine.grid[2]
+        if machine.next_cta < total:
+            context.tiles[stage] = machine.next_cta
+            cta.tiles.append(machine.next_cta)
+            machine.next_cta += 1
+        else:
+            context.tiles[stage] = -1
+            cta.clc_refused = True
+        full.complete_bytes(_RESPONSE_BYTES, after)
+
+    machine.submit(run)
+    machine.scheduler.pause()
+
+
+def clc_consumer(
+    machine: Machine,
+    context: Context,
+    p_consumer: Any,
+    multi_ctas: Any = False,
+    k: Any = 0,
+    return_3d: Any = False,
+) -> Any:
+    """Wait for the answer and return the CTA number, or -1; then free the stage unless refused."""
+    _single(multi_ctas)
+    stage = int(k)
+    barrier_wait(machine, context.full[stage], p_consumer)
+    machine.touch(context.responses[stage], write=False, action="read")
+    tile = context.tiles[stage]
+    if tile >= 0:
+        context.empty[stage].arrive(1, machine.role.before)
+    machine.scheduler.pause()
+    if not return_3d:
+        if machine.grid[1] * machine.grid[2] != 1:
+            raise MachineFault("clc", "a CLC answer without return_3d on a grid of several axes")
+        return Int32(tile)
+    if tile < 0:
+        return (Int32(-1),) * 3
+    width, height = machine.grid[0], machine.grid[1]
+    return Int32(tile % width), Int32(tile // width % height), Int32(tile // (width * height))
+
+
+CLC_OPS = {
+    function.__name__: function for function in (clc_create_context, clc_producer, clc_consumer)
+}

@@ -1,0 +1,121 @@
+"""Happens-before of one CTA: which accesses are ordered, exactly.
+
+Every access has a number. What happened before a point of the run is a Python integer with one bit
+for each access. Numbers below `base` are ordered before everything and have no bit any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .memory import Region, Storage
+from .report import Access, MachineStop, Place, Race
+
+_COMPACT_EVERY = 1024
+
+
+class Clocked(Protocol):
+    """Whatever carries a set of accesses that happened before it."""
+
+    before: int
+
+
+@dataclass(slots=True, eq=False)
+class _Record:
+    """One earlier access that a later one may still meet."""
+
+    region: Region
+    write: bool
+    number: int
+    access: Access
+    generic: bool
+    fenced: bool = False
+
+
+@dataclass(slots=True)
+class Order:
+    """The numbering of accesses and the records of those that still matter."""
+
+    base: int = 0
+    next_number: int = 0
+    records: dict[Storage, list[_Record]] = field(
+        default_factory=lambda: {storage: [] for storage in Storage}
+    )
+
+    def new_event(self) -> int:
+        """Return the number of a new access."""
+        number = self.next_number
+        self.next_number += 1
+        return number
+
+    def bit(self, number: int) -> int:
+        """Return the set that holds just one access."""
+        return 1 << (number - self.base)
+
+    def record(
+        self,
+        *,
+        storage: Storage,
+        region: Region,
+        write: bool,
+        number: int,
+        before: int,
+        access: Access,
+        generic: bool,
+    ) -> list[str]:
+        """Check one access against all earlier ones and keep it.
+
+        `generic` tells register loads and stores from TMA and MMA. Returns the names of buffers
+        with a generic store, not fenced, that an asynchronous access now reads.
+
+        Raises:
+            MachineStop: a conflicting earlier access is not ordered before this one.
+        """
+        kept = []
+        unfenced = []
+        for old in self.records[storage]:
+            if not old.region.overlaps(region) or old.number == number:
+                kept.append(old)
+                continue
+            shift = old.number - self.base
+            ordered = shift < 0 or (before >> shift) & 1
+            if (write or old.write) and not ordered:
+                raise MachineStop(Race(first=old.access, second=access))
+            if old.write and old.generic and not generic and not old.fenced:
+                unfenced.append(old.access.buffer)
+                old.fenced = True
+            # A later access that conflicts with `old` also conflicts with what covers it.
+            if not (ordered and (write or not old.write) and region.covers(old.region)):
+                kept.append(old)
+        kept.append(_Record(region, write, number, access, generic))
+        self.records[storage] = kept
+        return unfenced
+
+    def fence(self, place: Place) -> None:
+        """Mark the earlier SMEM stores of a role as visible to TMA and MMA."""
+        for record in self.records[Storage.SMEM]:
+            if record.generic and record.access.place.role == place.role:
+                record.fenced = True
+
+    def needs_compaction(self) -> bool:
+        """Tell whether the sets have grown long."""
+        return self.next_number - self.base > _COMPACT_EVERY
+
+    def compact(self, actors: Iterable[Clocked], sets: Iterable[Clocked]) -> None:
+        """Drop the bits of accesses that everything still to come is ordered after.
+
+        `actors` are the roles and operations that will access memory; `sets` are other sets to keep
+        in step, of barriers for example.
+        """
+        actors = list(actors)
+        common = (1 << (self.next_number - self.base)) - 1
+        for actor in actors:
+            common &= actor.before
+        drop = ((common + 1) & ~common).bit_length() - 1
+        if drop <= 0:
+            return
+        for holder in (*actors, *sets):
+            holder.before >>= drop
+        self.base += drop

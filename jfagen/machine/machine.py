@@ -1,0 +1,232 @@
+"""One launch: its CTAs, the roles in them, and what every operation asks of both."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from .barriers import Barriers, NamedBarrier, Slot
+from .global_memory import GlobalMemory
+from .happens import Order
+from .memory import Memory, View
+from .report import Access, Blocked, Fault, MachineFault, MachineStop, Place
+from .scheduler import Operation, Role, Scheduler
+from .source import SourceMap
+
+
+class Cta:
+    """One cooperative thread array: its memory, its barriers and its roles."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.memory = Memory()
+        self.order = Order()
+        self.barriers: list[Barriers] = []
+        self.named: dict[int, NamedBarrier] = {}
+        self.roles: list[Role] = []
+        self.operations: set[Operation] = set()
+        self.task_depth: list[list[Any]] = []
+        self.clc_refused = False
+        self.tiles = [number]
+
+    def compact(self) -> None:
+        """Shorten the happens-before sets when they have grown long."""
+        if not self.order.needs_compaction():
+            return
+        live = [role for role in self.roles if not role.finished and not role.joining]
+        rest = [role for role in self.roles if role.finished or role.joining]
+        slots = [slot for barriers in self.barriers for slot in barriers.slots]
+        named = list(self.named.values())
+        sets = [
+            *rest,
+            *(role.mma_before for role in self.roles),
+            *(group for role in self.roles for group in role.store_groups if group.done),
+            *(slot.arriving for slot in slots),
+            *(slot.released for slot in slots),
+            *(barrier.arriving for barrier in named),
+            *(released for barrier in named for released in barrier.released.values()),
+        ]
+        self.order.compact([*live, *self.operations], sets)
+
+
+class Machine:
+    """Everything that operations of one launch share."""
+
+    def __init__(self, *, scheduler: Scheduler, source: SourceMap, warps: int) -> None:
+        self.scheduler = scheduler
+        self.source = source
+        self.warps = warps
+        self.globals = GlobalMemory()
+        self.notes: dict[str, None] = {}
+        self.grid = (1, 1, 1)
+        self.next_cta = 0
+        self.ctas: list[Cta] = []
+
+    @property
+    def role(self) -> Role:
+        """Return the role that runs now."""
+        role = self.scheduler.current
+        if role is None:
+            raise AssertionError("no role runs")
+        return role
+
+    @property
+    def cta(self) -> Cta:
+        """Return the CTA of the role that runs now."""
+        cta: Cta = self.role.cta
+        return cta
+
+    def line(self) -> int:
+        """Return the line of the kernel text that runs now."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self.source.filename:
+                return frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return 0
+
+    def place(self, line: int | None = None) -> Place:
+        """Return who runs now, and where."""
+        line = self.line() if line is None else line
+        role = self.role
+        return Place(
+            role=role.name, cta=role.cta.number, line=line, schedule=self.source.schedule(line)
+        )
+
+    def name_here(self, kind: str) -> str:
+        """Return the name that the kernel text assigns at the line that runs now."""
+        line = self.line()
+        return self.source.names.get(line, f"{kind} of line {line}")
+
+    def fault(self, rule: str, message: str) -> MachineStop:
+        """Return the report of a fault at the line that runs now."""
+        return MachineStop(Fault(rule=rule, message=message, place=self.place()))
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the outcome, once."""
+        self.notes[text] = None
+
+    def touch(self, view: View, *, write: bool, action: str) -> None:
+        """Record that the role that runs now reads or writes a view from registers."""
+        role = self.role
+        order = role.cta.order
+        number = order.new_event()
+        order.record(
+            storage=view.storage,
+            region=view.region,
+            write=write,
+            number=number,
+            before=role.before,
+            access=self.access(view, action, self.place()),
+            generic=True,
+        )
+        role.before |= order.bit(number)
+
+    def access(self, view: View, action: str, place: Place) -> Access:
+        """Return the description of one access."""
+        extent = f"{'x'.join(map(str, view.shape))} {view.dtype}, {_extent(view)}"
+        return Access(place=place, action=action, buffer=view.label, extent=extent)
+
+    def touch_all(
+        self, operation: Operation, accesses: list[tuple[View, bool, str]]
+    ) -> int:
+        """Record the accesses of an asynchronous operation; returns the set after it."""
+        order: Order = operation.cta.order
+        number = order.new_event()
+        for view, write, action in accesses:
+            unfenced = order.record(
+                storage=view.storage,
+                region=view.region,
+                write=write,
+                number=number,
+                before=operation.before,
+                access=self.access(view, action, operation.place),
+                generic=False,
+            )
+            for buffer in unfenced:
+                self.note(
+                    f"`{buffer}` is stored from registers and read by {action} without a proxy"
+                    f" fence by the writer (line {operation.place.line})"
+                )
+        return operation.before | order.bit(number)
+
+    def submit(
+        self, run: Callable[[Operation], None], *, queue: deque[Operation] | None = None
+    ) -> Operation:
+        """Put an asynchronous operation of the current role under way and let others run."""
+        role = self.role
+        cta = role.cta
+
+        def complete(operation: Operation) -> None:
+            run(operation)
+            cta.operations.discard(operation)
+
+        operation = Operation(
+            run=complete, before=role.before, place=self.place(), cta=cta, queue=queue
+        )
+        cta.operations.add(operation)
+        self.scheduler.submit(operation)
+        return operation
+
+    def wait_slot(self, slot: Slot, parity: int) -> None:
+        """Wait until the phase of a parity is complete, then acquire what it released."""
+        role = self.role
+        place = self.place()
+
+        def blocked() -> Blocked:
+            return Blocked(
+                place=place,
+                barrier=slot.name,
+                slot=slot.index,
+                phase=parity,
+                completed=slot.completed,
+                detail=slot.detail(),
+            )
+
+        self.scheduler.wait(lambda: slot.passes(parity), blocked)
+        if slot.completed:
+            role.before |= slot.released.before
+        role.cta.compact()
+
+    def wait_operation(self, operation: Operation, what: str) -> None:
+        """Wait until an asynchronous operation is done."""
+        place = self.place()
+
+        def blocked() -> Blocked:
+            return Blocked(place=place, barrier=what, slot=0, phase=0, completed=0)
+
+        self.scheduler.wait(lambda: operation.done, blocked)
+
+    def guard(self, body: Callable[[], None]) -> None:
+        """Run the body of a role; what goes wrong in it becomes a fault with its line.
+
+        Raises:
+            MachineStop: a report.
+        """
+        try:
+            body()
+        except MachineFault as error:
+            raise self._stop(error.rule, error.message, error) from error
+        except MachineStop:
+            raise
+        except Exception as error:
+            raise self._stop("python", f"{type(error).__name__}: {error}", error) from error
+
+    def _stop(self, rule: str, message: str, error: BaseException) -> MachineStop:
+        line = 0
+        traceback = error.__traceback__
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == self.source.filename:
+                line = traceback.tb_lineno
+            traceback = traceback.tb_next
+        return MachineStop(Fault(rule=rule, message=message, place=self.place(line)))
+
+
+def _extent(view: View) -> str:
+    region = view.region
+    if view.storage == "smem":
+        return f"bytes {region.start} to {region.stop}"
+    first, last = region.start % 2048, region.start % 2048 + region.width
+    return f"columns {first // 4} to {-(-last // 4)}"

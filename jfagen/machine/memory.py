@@ -1,0 +1,203 @@
+"""SMEM and TMEM of one CTA as real bytes, and the views that kernels index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from .dtypes import Array, DType
+from .report import MachineFault
+
+SMEM_BYTES = 232_448
+TMEM_LANES = 128
+TMEM_COLUMNS = 512
+_TMEM_PITCH = TMEM_COLUMNS * 4
+_MBARRIER_BYTES = 8
+_SMEM_ALIGNMENT = 128
+
+
+class Storage(StrEnum):
+    """Where a buffer lies."""
+
+    SMEM = "smem"
+    TMEM = "tmem"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """`rows` runs of `width` bytes, `pitch` bytes apart, the first at byte `start`.
+
+    A TMEM run is the part of one lane, whose bytes are numbered lane * 2048 + column * 4.
+    """
+
+    start: int
+    rows: int
+    pitch: int
+    width: int
+
+    @property
+    def stop(self) -> int:
+        """Return the byte after the last one."""
+        return self.start + (self.rows - 1) * self.pitch + self.width
+
+    def overlaps(self, other: Region) -> bool:
+        """Tell whether both hold a common byte."""
+        if self.start >= other.stop or other.start >= self.stop:
+            return False
+        if self.rows == 1 and other.rows == 1:
+            return True
+        if self.pitch == other.pitch and self.rows > 1 and other.rows > 1:
+            return _overlap_same_pitch(self, other)
+        if self.rows == 1 or other.rows == 1:
+            run, strided = (self, other) if self.rows == 1 else (other, self)
+            first = max(0, -((strided.start + strided.width - 1 - run.start) // strided.pitch))
+            return first < strided.rows and strided.start + first * strided.pitch < run.stop
+        return any(self.overlaps(Region(other.start + r * other.pitch, 1, 1, other.width))
+                   for r in range(other.rows))
+
+    def covers(self, other: Region) -> bool:
+        """Tell whether every byte of `other` is surely in here."""
+        if self.rows == 1:
+            return self.start <= other.start and other.stop <= self.stop
+        if other.rows > 1 and self.pitch != other.pitch:
+            return False
+        row, column = divmod(other.start - self.start, self.pitch)
+        return 0 <= row and row + other.rows <= self.rows and column + other.width <= self.width
+
+
+def _overlap_same_pitch(a: Region, b: Region) -> bool:
+    row, column = divmod(b.start - a.start, a.pitch)
+    for shift, offset in ((row, column), (row + 1, column - a.pitch)):
+        rows_meet = -b.rows < shift < a.rows
+        if rows_meet and offset < a.width and offset + b.width > 0:
+            return True
+    return False
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """One slot of a buffer, or a part of it: its elements in memory and the bytes they take."""
+
+    array: Array
+    dtype: DType
+    storage: Storage
+    region: Region
+    name: str
+    label: str
+
+    @property
+    def shape(self) -> list[int]:
+        """Return the sizes of the view."""
+        return list(self.array.shape)
+
+    def __getitem__(self, index: Any) -> View:
+        raise MachineFault("index", f"`{self.name}` is one slot already")
+
+
+class Memory:
+    """The SMEM and TMEM of one CTA; everything starts as NaN bits."""
+
+    def __init__(self) -> None:
+        self.smem = np.full(SMEM_BYTES, 0xFF, np.uint8)
+        self.tmem = np.full((TMEM_LANES, TMEM_COLUMNS), 0xFFFFFFFF, np.uint32)
+        self.roots: list[Root] = []
+        self.smem_used = 0
+        self.columns_used = 0
+        self.barrier_bytes = 0
+
+    def add_barriers(self, count: int, extra: int = 0) -> None:
+        """Count the bytes of mbarriers and CLC responses."""
+        self.barrier_bytes += count * _MBARRIER_BYTES + extra
+
+    def place(self) -> None:
+        """Give every allocation its place, in order of declaration.
+
+        Raises:
+            MachineFault: SMEM or TMEM is too small.
+        """
+        for root in self.roots:
+            if root.base is not None:
+                continue
+            if root.storage is Storage.SMEM:
+                start = -(-self.smem_used // _SMEM_ALIGNMENT) * _SMEM_ALIGNMENT
+                root.base, self.smem_used = start, start + root.size
+            else:
+                root.base, self.columns_used = self.columns_used, self.columns_used + root.size
+        if self.columns_used > TMEM_COLUMNS:
+            raise MachineFault(
+                "tmem-capacity", f"{self.columns_used} TMEM columns of {TMEM_COLUMNS} are needed"
+            )
+        total = self.smem_used + self.barrier_bytes
+        if total > SMEM_BYTES:
+            raise MachineFault("smem-capacity", f"{total} SMEM bytes of {SMEM_BYTES} are needed")
+
+    def smem_view(self, start: int, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Region]:
+        """Return the elements of a row-major SMEM tile and the bytes that it takes."""
+        size = int(np.prod(shape)) * dtype.itemsize
+        array = self.smem[start : start + size].view(dtype.stored).reshape(shape)
+        return array, Region(start, 1, size, size)
+
+    def tmem_view(self, column: int, shape: tuple[int, ...], dtype: DType) -> tuple[Array, Region]:
+        """Return the elements of a TMEM tile of (lanes, elements) and the bytes that it takes."""
+        lanes, elements = shape
+        width = tmem_columns(elements, dtype)
+        array = self.tmem[:lanes, column : column + width].view(dtype.stored)[:, :elements]
+        return array, Region(column * 4, lanes, _TMEM_PITCH, elements * dtype.itemsize)
+
+
+def tmem_columns(elements: int, dtype: DType) -> int:
+    """Return the 32-bit columns that a row of elements takes."""
+    return -(-elements * dtype.itemsize // 4)
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    """One backing allocation: bytes of SMEM or columns of TMEM, `base` once it is placed."""
+
+    storage: Storage
+    size: int
+    base: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """An allocation of `num` equal tiles; indexing gives one slot."""
+
+    memory: Memory
+    root: Root
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    num: int
+    storage: Storage
+    # Where slot i starts in the root: width * (scale * i + offset + i % group) units.
+    width: int
+    scale: int = 1
+    offset: int = 0
+    group: int = 1
+
+    def start(self, index: int) -> int:
+        """Return the first byte or column of a slot inside the root."""
+        return self.width * (self.scale * index + self.offset + index % self.group)
+
+    def grow_root(self) -> None:
+        """Make the backing allocation large enough for the last slots."""
+        end = max(self.start(i) for i in range(max(0, self.num - self.group), self.num)) + self.width
+        if end > self.root.size:
+            if self.root.base is not None:
+                raise MachineFault("alias", f"`{self.name}` grows storage that is in use already")
+            self.root.size = end
+
+    def __getitem__(self, index: Any) -> View:
+        slot = int(index)
+        if not 0 <= slot < self.num:
+            raise MachineFault("index", f"`{self.name}[{slot}]` has {self.num} slots")
+        if self.root.base is None:
+            self.memory.place()
+        start = (self.root.base or 0) + self.start(slot)
+        make = self.memory.smem_view if self.storage is Storage.SMEM else self.memory.tmem_view
+        array, region = make(start, self.shape, self.dtype)
+        return View(array, self.dtype, self.storage, region, self.name, f"{self.name}[{slot}]")

@@ -1,0 +1,144 @@
+"""`async_tasks` and `async_task`: how a CTA splits into roles and comes together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .machine import Machine
+from .report import Blocked, MachineFault
+from .scheduler import Role
+
+Body = Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    body: Body
+    default: bool
+    warps: int
+    registers: int | None
+    replicate: int
+    line: int
+
+
+class TaskScope:
+    """The `with tlx.async_tasks()` block: starts all roles at its end and waits for them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __enter__(self) -> TaskScope:
+        self._machine.cta.task_depth.append([])
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        machine = self._machine
+        tasks: list[_Task] = machine.cta.task_depth.pop()
+        if kind is not None:
+            return
+        _check(tasks)
+        machine.cta.memory.place()
+        parent = machine.role
+        roles = [
+            _role(machine, task, number, replica)
+            for number, task in enumerate(tasks)
+            for replica in range(task.replicate)
+        ]
+        for role, body in roles:
+            role.before = parent.before
+            machine.cta.roles.append(role)
+            machine.scheduler.start(role, lambda body=body: machine.guard(body))  # type: ignore[misc]
+        _join(machine, parent, [role for role, _ in roles])
+
+
+def _role(machine: Machine, task: _Task, number: int, replica: int) -> tuple[Role, Body]:
+    fallback = "default" if task.default else f"role {number}"
+    base = machine.source.role_name(task.line) or fallback
+    stem = base.split("[")[0]
+    name = f"{stem}[{replica}]" if task.replicate > 1 else base
+    role = Role(
+        name=name,
+        base_name=stem,
+        replica=replica,
+        warps=machine.warps if task.default else task.warps,
+        cta=machine.cta,
+        number=0,
+        line=task.line,
+    )
+    return role, task.body
+
+
+def _join(machine: Machine, parent: Role, roles: list[Role]) -> None:
+    place = machine.place()
+    parent.joining = True
+    machine.scheduler.wait(
+        lambda: all(role.finished for role in roles),
+        lambda: Blocked(place=place, barrier="the end of all roles", slot=0, phase=0, completed=0),
+    )
+    parent.joining = False
+    for role in roles:
+        parent.before |= role.before
+
+
+def _check(tasks: list[_Task]) -> None:
+    if sum(task.default for task in tasks) != 1:
+        raise MachineFault("roles", "a kernel has exactly one default role")
+    asked = {task.registers is not None for task in tasks if not task.default}
+    if len(asked) > 1:
+        raise MachineFault("roles", "registers are set for all roles but the default, or for none")
+    for task in tasks:
+        if task.warps < 1 or task.warps & (task.warps - 1):
+            raise MachineFault("roles", f"a role of {task.warps} warps: not a power of two")
+        if task.registers is not None and (task.registers % 8 or task.default):
+            raise MachineFault("roles", f"a role cannot ask for {task.registers} registers")
+
+
+def async_tasks(machine: Machine, exclusive: bool = False, **_: Any) -> TaskScope:
+    """Return the scope in which the roles of a CTA are declared."""
+    return TaskScope(machine)
+
+
+def async_task(
+    machine: Machine,
+    *names: Any,
+    num_warps: Any = 1,
+    registers: Any = None,
+    num_regs: Any = None,
+    replicate: Any = 1,
+    warp_group_start_id: Any = None,
+) -> Callable[[Body], None]:
+    """Return a decorator that declares its function as the body of a role.
+
+    Raises:
+        MachineFault: outside `async_tasks`.
+    """
+    wanted = registers if registers is not None else num_regs
+    line = machine.line()
+    if not machine.cta.task_depth:
+        raise MachineFault("roles", "async_task outside async_tasks")
+
+    def declare(body: Body) -> None:
+        machine.cta.task_depth[-1].append(
+            _Task(
+                body=body,
+                default=names == ("default",),
+                warps=int(num_warps),
+                registers=None if wanted is None else int(wanted),
+                replicate=int(replicate),
+                line=line,
+            )
+        )
+
+    return declare
+
+
+def async_task_replica_id(machine: Machine) -> int:
+    """Return which replica of its role runs now."""
+    return machine.role.replica
+
+
+ROLE_OPS = {
+    function.__name__: function for function in (async_tasks, async_task, async_task_replica_id)
+}

@@ -1,0 +1,218 @@
+"""The seeded scheduler: it picks between roles that can run and operations that can complete."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from array import array
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import greenlet
+import numpy as np
+
+from .barriers import Released
+from .report import Blocked, Deadlock, Fault, MachineFault, MachineStop, Place
+
+STEP_BOUND = 5_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How the scheduler chooses: `random`, `late`, `at_once`, or `starve` with a role's name."""
+
+    name: str
+    role: str = ""
+
+
+def parse_policy(text: str) -> Policy:
+    """Return the policy that `random`, `late`, `at_once` or `starve=ROLE` names.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    name, _, role = text.partition("=")
+    if name in ("random", "late", "at_once") and not role:
+        return Policy(name=name)
+    if name == "starve" and role:
+        return Policy(name=name, role=role)
+    raise ValueError(f"policy `{text}` is none of random, late, at_once, starve=ROLE")
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """An asynchronous operation under way: `run` does it, `before` is what it is ordered after.
+
+    Operations with a `queue` complete in the order of that queue.
+    """
+
+    run: Callable[[Operation], None]
+    before: int
+    place: Place
+    cta: Any = None
+    queue: deque[Operation] | None = None
+    done: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Role:
+    """One role of a CTA while it runs."""
+
+    name: str
+    base_name: str
+    replica: int
+    warps: int
+    cta: Any
+    number: int
+    line: int
+    before: int = 0
+    waiting: Callable[[], bool] | None = None
+    blocked: Callable[[], Blocked] | None = None
+    finished: bool = False
+    mma_queue: deque[Operation] = field(default_factory=deque)
+    mma_before: Released = field(default_factory=Released)
+    joining: bool = False
+    store_groups: deque[Operation] = field(default_factory=deque)
+    fiber: Any = None
+
+    def matches(self, name: str) -> bool:
+        """Tell whether `name` means this role, with or without its index."""
+        return name in (self.name, self.base_name)
+
+
+class Scheduler:
+    """Runs roles as greenlets until all are done or nothing can go on."""
+
+    def __init__(self, *, seed: int, policy: Policy, step_bound: int) -> None:
+        self.random = random.Random(seed)
+        self.policy = policy
+        self.step_bound = step_bound
+        self.roles: list[Role] = []
+        self.pending: list[Operation] = []
+        self.steps = 0
+        self.current: Role | None = None
+        self.started = 0
+        self._trace = array("q")
+        self._main = greenlet.getcurrent()
+
+    def start(self, role: Role, body: Callable[[], None]) -> None:
+        """Make a role runnable."""
+
+        def run() -> None:
+            # numpy keeps its error state in a context variable, and every greenlet has its own.
+            with np.errstate(all="ignore"):
+                body()
+            role.finished = True
+
+        role.number = self.started
+        self.started += 1
+        role.fiber = greenlet.greenlet(run, self._main)
+        self.roles.append(role)
+
+    def pause(self) -> None:
+        """Let the scheduler choose again."""
+        self._main.switch()
+
+    def wait(self, condition: Callable[[], bool], blocked: Callable[[], Blocked]) -> None:
+        """Block the current role until `condition` holds when the scheduler looks."""
+        role = self.current
+        if role is None:
+            raise AssertionError("a wait outside every role")
+        role.waiting, role.blocked = condition, blocked
+        self._main.switch()
+        role.waiting = role.blocked = None
+
+    def submit(self, operation: Operation) -> None:
+        """Put an asynchronous operation under way."""
+        if operation.queue is None:
+            self.pending.append(operation)
+            return
+        operation.queue.append(operation)
+        if len(operation.queue) == 1:
+            self.pending.append(operation)
+
+    def trace(self) -> str:
+        """Return the hash of all choices so far."""
+        return hashlib.blake2b(self._trace.tobytes(), digest_size=8).hexdigest()
+
+    def run(self, refill: Callable[[], bool]) -> None:
+        """Run to the end; `refill` may start new CTAs and tells whether it did.
+
+        Raises:
+            MachineStop: a deadlock, a race or a fault.
+        """
+        try:
+            with np.errstate(all="ignore"):
+                while self._step() or refill():
+                    pass
+        finally:
+            self._kill()
+
+    def _step(self) -> bool:
+        ready = [role for role in self.roles if role.waiting is None or role.waiting()]
+        if not ready and not self.pending:
+            if not self.roles:
+                return False
+            raise MachineStop(self._deadlock())
+        self.steps += 1
+        if self.steps > self.step_bound:
+            raise MachineStop(
+                Fault(rule="livelock", message=f"no end after {self.step_bound} scheduler steps")
+            )
+        chosen = self._choose(ready)
+        if isinstance(chosen, Role):
+            self._trace.append(chosen.number * 2)
+            self._resume(chosen)
+            if chosen.finished:
+                self.roles.remove(chosen)
+                return bool(self.roles or self.pending)
+        else:
+            self._trace.append(self.pending.index(chosen) * 2 + 1)
+            self._complete(chosen)
+        return True
+
+    def _choose(self, ready: list[Role]) -> Role | Operation:
+        name = self.policy.name
+        if name == "at_once" and self.pending:
+            return self.pending[0]
+        if name == "late" and ready:
+            return ready[int(self.random.random() * len(ready))]
+        if name == "starve":
+            others = [role for role in ready if not role.matches(self.policy.role)]
+            if others or self.pending:
+                ready = others
+        choice = int(self.random.random() * (len(ready) + len(self.pending)))
+        return ready[choice] if choice < len(ready) else self.pending[choice - len(ready)]
+
+    def _resume(self, role: Role) -> None:
+        self.current = role
+        try:
+            role.fiber.switch()
+        finally:
+            self.current = None
+
+    def _complete(self, operation: Operation) -> None:
+        self.pending.remove(operation)
+        try:
+            operation.run(operation)
+        except MachineFault as error:
+            raise MachineStop(
+                Fault(rule=error.rule, message=error.message, place=operation.place)
+            ) from error
+        operation.done = True
+        if operation.queue is not None:
+            operation.queue.popleft()
+            if operation.queue:
+                self.pending.append(operation.queue[0])
+
+    def _deadlock(self) -> Deadlock:
+        return Deadlock(blocked=tuple(role.blocked() for role in self.roles if role.blocked))
+
+    def _kill(self) -> None:
+        for role in self.roles:
+            if role.fiber is not None and not role.fiber.dead and role.fiber.gr_frame is not None:
+                role.fiber.throw(greenlet.GreenletExit)
+        self.roles.clear()
+        self.pending.clear()

@@ -1,0 +1,172 @@
+"""TLX calls on barriers, fences and warps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .barriers import Barriers, NamedBarrier, Slot, make_barriers
+from .dtypes import INT1, INT32
+from .machine import Machine
+from .report import Blocked, MachineFault
+from .scalars import make_scalar
+from .tensor import Tensor, operand
+
+
+def new_barriers(
+    machine: Machine, name: str, number: int, count: int, per_thread: bool = False
+) -> Barriers:
+    """Return fresh mbarriers of the current CTA."""
+    barriers = make_barriers(name, number, count, per_thread)
+    machine.cta.barriers.append(barriers)
+    machine.cta.memory.add_barriers(number)
+    return barriers
+
+
+def alloc_barriers(machine: Machine, num_barriers: Any, arrive_count: Any = 1) -> Barriers:
+    """Return mbarriers on which each role arrives once."""
+    name = machine.name_here("barriers")
+    return new_barriers(machine, name, int(num_barriers), int(arrive_count))
+
+
+def alloc_warp_barrier(
+    machine: Machine, num_barriers: Any, num_warps: Any = 1, num_arrivals: Any = 1
+) -> Barriers:
+    """Return mbarriers on which every thread arrives: 32 x warps x arrivals a phase."""
+    name = machine.name_here("barriers")
+    count = 32 * int(num_warps) * int(num_arrivals)
+    return new_barriers(machine, name, int(num_barriers), count, per_thread=True)
+
+
+def _slot(barrier: Any) -> Slot:
+    if isinstance(barrier, Barriers) and len(barrier.slots) == 1:
+        return barrier.slots[0]
+    if not isinstance(barrier, Slot):
+        raise MachineFault("barrier", f"a {type(barrier).__name__} is no barrier")
+    return barrier
+
+
+def barrier_wait(machine: Machine, bar: Any, phase: Any, pred: Any = None) -> None:
+    """Wait until the phase with this parity is complete.
+
+    Raises:
+        MachineFault: the phase is neither 0 nor 1.
+    """
+    slot, parity = _slot(bar), int(phase)
+    if parity not in (0, 1):
+        raise MachineFault("phase", f"`{slot.name}[{slot.index}]` is waited for with {parity}")
+    if pred is None or pred:
+        machine.wait_slot(slot, parity)
+
+
+def barrier_arrive(
+    machine: Machine,
+    bar: Any,
+    arrive_count: Any = 1,
+    remote_cta_rank: Any = None,
+    pred: Any = None,
+) -> None:
+    """Arrive once for the role, or once for each of its threads on a warp barrier.
+
+    Raises:
+        MachineFault: too many arrivals, or an arrival in another CTA.
+    """
+    if remote_cta_rank is not None:
+        raise MachineFault("unknown-op", "clusters are not simulated: remote arrive")
+    if pred is not None and not pred:
+        return
+    slot, role = _slot(bar), machine.role
+    count = int(arrive_count) * (32 * role.warps if slot.per_thread else 1)
+    slot.arrive(count, role.before)
+    machine.scheduler.pause()
+
+
+def barrier_expect_bytes(machine: Machine, bar: Any, size: Any, pred: Any = None) -> None:
+    """Arrive once and add bytes that the phase has to wait for."""
+    if pred is None or pred:
+        _slot(bar).expect(int(size), machine.role.before)
+        machine.scheduler.pause()
+
+
+def _named_arrive(machine: Machine, number: Any, threads: Any) -> tuple[NamedBarrier, int]:
+    role, key = machine.role, int(number)
+    if not 0 <= key < 16 or int(threads) % 32:
+        raise MachineFault("named-barrier", f"no named barrier {key} of {int(threads)} threads")
+    barrier = machine.cta.named.setdefault(key, NamedBarrier(key))
+    return barrier, barrier.arrive(32 * role.warps, int(threads), role.before)
+
+
+def named_barrier_arrive(machine: Machine, bar: Any, arrive_count: Any) -> None:
+    """Count the role's threads at a named barrier and go on."""
+    _named_arrive(machine, bar, arrive_count)
+    machine.scheduler.pause()
+
+
+def named_barrier_wait(machine: Machine, bar: Any, arrive_count: Any) -> None:
+    """Count the role's threads at a named barrier and wait for the others."""
+    barrier, generation = _named_arrive(machine, bar, arrive_count)
+    place = machine.place()
+
+    def blocked() -> Blocked:
+        return Blocked(
+            place=place,
+            barrier="named barrier",
+            slot=barrier.number,
+            phase=generation,
+            completed=barrier.generation,
+            detail=f" ({barrier.arrived} of {barrier.threads} threads in)",
+        )
+
+    machine.scheduler.wait(lambda: barrier.generation > generation, blocked)
+    if generation in barrier.released:
+        machine.role.before |= barrier.released[generation].before
+
+
+def fence(machine: Machine, scope: str) -> None:
+    """Make the role's SMEM stores visible to TMA and MMA, or its stores to other SMs.
+
+    Raises:
+        MachineFault: the scope is not known.
+    """
+    if scope not in ("async_shared", "gpu", "sys"):
+        raise MachineFault("fence", f"unknown fence scope {scope}")
+    if scope == "async_shared":
+        machine.cta.order.fence(machine.place())
+
+
+def fence_async_shared(machine: Machine) -> None:
+    """Make the role's SMEM stores visible to TMA and MMA."""
+    fence(machine, "async_shared")
+
+
+def fence_mbarrier_init_cluster(machine: Machine) -> None:
+    """Do nothing: barriers are ready before any role runs."""
+
+
+def vote_ballot_sync(machine: Machine, mask: Any, pred: Any) -> Any:
+    """Return for each element the 32 votes of its warp; one row of the tile is one thread.
+
+    Raises:
+        MachineFault: the tensor has not one column and a multiple of 32 rows.
+    """
+    votes = operand(pred, INT1)
+    if not votes.data.shape:
+        return make_scalar(-1 if votes.data else 0, INT32)
+    rows = votes.data.shape[0]
+    if votes.data.size != rows or rows != 32 * machine.role.warps or int(mask) != 0xFFFFFFFF:
+        raise MachineFault("vote", f"a vote over {votes.shape} by {machine.role.warps} warps")
+    lanes = votes.data.reshape(-1, 32).astype(np.uint64)
+    ballots = (lanes << np.arange(32, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+    data = np.repeat(ballots.view(np.int32), 32).reshape(votes.data.shape)
+    return Tensor(data, INT32)
+
+
+SYNC_OPS = {
+    function.__name__: function
+    for function in (
+        *(alloc_barriers, alloc_warp_barrier, barrier_wait, barrier_arrive, barrier_expect_bytes),
+        *(named_barrier_arrive, named_barrier_wait, fence, fence_async_shared),
+        *(fence_mbarrier_init_cluster, vote_ballot_sync),
+    )
+}

@@ -1,0 +1,214 @@
+"""Sync: the smallest set of channels whose closure holds every dependence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from ..algorithm import Engine, Mode, Space
+from ..plan import Plan, Site
+from ..semantics.program import Buffer
+from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When
+from .layout import Layout
+from .needed import Family, all_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What makes dependences share one channel."""
+
+    kind: ChannelKind
+    per: Space
+    lag: int
+    buffers: tuple[str, ...]
+    target: tuple[str, int]
+    across: tuple[int, int]
+
+
+def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> SyncPlan:
+    """Return the channels for the dependences that need one."""
+    members: dict[_Key, list[Family]] = defaultdict(list)
+    for family in families:
+        members[_classify(plan, family)].append(family)
+    channels: list[Channel] = []
+    for key, group in members.items():
+        channels += _channels(plan, layout, key, group)
+    order = {buffer.name: index for index, buffer in enumerate(plan.program.buffers)}
+    kinds = list(ChannelKind)
+    channels.sort(key=lambda c: (order[c.buffers[0]], kinds.index(c.kind), c.name))
+    return SyncPlan(channels=tuple(_distinct_names(channels)))
+
+
+def _classify(plan: Plan, family: Family) -> _Key:
+    program = plan.program
+    first_op, second_op = family.first.op, family.second.op
+    grouped = family.first.group == family.second.group
+    across = (-1, -1) if grouped else (family.first.group, family.second.group)
+    for kind in (ChannelKind.FULL, ChannelKind.EMPTY):
+        guarded = [pair for pair in family.pairs if _ring_use(plan, family, pair) is kind]
+        if guarded:
+            buffers = tuple(dict.fromkeys(pair[0] for pair in guarded))
+            buffer = program.buffer(buffers[0])
+            if not buffer.grouped:
+                across = (-1, -1)
+            per = program.algorithm.value(buffer.holds[0]).space
+            lag = 0 if kind is ChannelKind.FULL else buffer.depth
+            return _Key(kind, per, lag, buffers, ("", 0), across)
+    buffers = tuple(dict.fromkeys(pair[2] for pair in family.pairs))
+    steps = plan.space(family.first) is Space.STEP and plan.space(family.second) is Space.STEP
+    if steps and family.steps:
+        return _Key(
+            ChannelKind.AFTER, Space.STEP, max(family.steps), buffers, (second_op, family.second.point), across
+        )
+    lag = 0 if 0 in family.tiles else 1
+    target = (second_op, family.second.point)
+    del first_op
+    return _Key(ChannelKind.AFTER, Space.TILE, lag, buffers, target, across)
+
+
+def _ring_use(plan: Plan, family: Family, pair: tuple[str, str, str, str]) -> ChannelKind | None:
+    """Return whether a dependence is between a producer and the readers of one ring."""
+    earlier_buffer, earlier_value, later_buffer, later_value = pair
+    if earlier_buffer != later_buffer:
+        return None
+    algorithm = plan.program.algorithm
+    writes_first = _writes(plan, family.first, earlier_value)
+    writes_second = _writes(plan, family.second, later_value)
+    sole = all(len(algorithm.writers(v)) == 1 for v in (earlier_value, later_value))
+    if not sole or writes_first == writes_second:
+        return None
+    if writes_first:
+        return ChannelKind.FULL if earlier_value == later_value else None
+    return ChannelKind.EMPTY
+
+
+def _writes(plan: Plan, site: Site, value: str) -> bool:
+    return any(t.value == value and t.mode is not Mode.READ for t in plan.touches[site])
+
+
+def _channels(plan: Plan, layout: Layout, key: _Key, families: list[Family]) -> list[Channel]:
+    """Return one channel, or one for each set of groups that need the same ends."""
+    if key.across != (-1, -1) or not _has_groups(plan, key, families):
+        return [_channel(plan, layout, key, families, ())]
+    by_group: dict[int, list[Family]] = defaultdict(list)
+    for family in families:
+        by_group[family.first.group].append(family)
+    shapes: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for group, members in by_group.items():
+        shape = tuple(sorted((_bare(f.first), _bare(f.second)) for f in members))
+        shapes[shape].append(group)
+    return [
+        _channel(plan, layout, key, by_group[groups[0]], tuple(groups))
+        for groups in shapes.values()
+    ]
+
+
+def _has_groups(plan: Plan, key: _Key, families: list[Family]) -> bool:
+    if key.kind is not ChannelKind.AFTER:
+        return plan.program.buffer(key.buffers[0]).grouped
+    return all(family.first.group >= 0 for family in families)
+
+
+def _bare(site: Site) -> tuple[str, int, int]:
+    return (site.op, site.point, site.slice)
+
+
+def _channel(
+    plan: Plan, layout: Layout, key: _Key, families: list[Family], groups: tuple[int, ...]
+) -> Channel:
+    buffer = plan.program.buffer(key.buffers[0])
+    ring = key.kind is not ChannelKind.AFTER
+    signals = {_end(plan, key, family.first, buffer, signal=True): None for family in families}
+    waits = {_end(plan, key, family.second, buffer, signal=False): None for family in families}
+    if ring and len(buffer.holds) > 1:
+        for end in _missing_signals(plan, layout, key, buffer, tuple(signals)):
+            signals[end] = None
+    slices = max(end.site.slice for end in signals) + 1 if key.kind is ChannelKind.FULL else 1
+    positions = {end.position for end in signals}
+    arrival, warps = _arrival(plan, tuple(signals))
+    return Channel(
+        name=_name(key, families),
+        kind=key.kind,
+        per=key.per,
+        rate=max(1, len(buffer.holds)) if ring and key.per is Space.STEP else 1,
+        buffers=key.buffers,
+        groups=groups,
+        slices=slices,
+        slots=buffer.depth if ring else max(1, key.lag),
+        lag=key.lag,
+        signals=tuple(sorted(signals, key=lambda end: end.site)),
+        waits=tuple(sorted(waits, key=lambda end: end.site)),
+        arrival=arrival,
+        arrivals=len(signals) // len(positions) // slices,
+        warps=warps,
+        bytes=buffer.bytes if arrival is Arrival.BYTES else 0,
+        reasons=tuple(dict.fromkeys(_reason(family) for family in families)),
+    )
+
+
+def _end(plan: Plan, key: _Key, site: Site, buffer: Buffer, *, signal: bool) -> End:
+    when = When.EVERY
+    if key.per is Space.TILE and plan.space(site) is Space.STEP:
+        when = When.LAST if signal else When.FIRST
+    position = 0
+    if key.kind is not ChannelKind.AFTER:
+        values = [t.value for t in plan.touches[site] if t.buffer == buffer.name]
+        position = buffer.holds.index(values[0])
+    return End(site=site, position=position, when=when)
+
+
+def _missing_signals(
+    plan: Plan, layout: Layout, key: _Key, buffer: Buffer, signals: tuple[End, ...]
+) -> list[End]:
+    """Return signals for the values of a ring whose release something else already implies.
+
+    A phase that nobody completes would stop the ring.
+    """
+    covered = {end.position for end in signals}
+    missing: dict[int, End] = {}
+    for family in all_pairs(plan, layout).values():
+        kinds = [k for p in family.pairs if (k := _ring_use(plan, family, p)) is key.kind]
+        if kinds and any(pair[0] == buffer.name for pair in family.pairs):
+            end = _end(plan, key, family.first, buffer, signal=True)
+            if end.position not in covered:
+                missing[end.position] = max(
+                    missing.get(end.position, end), end, key=lambda e: e.site
+                )
+    return list(missing.values())
+
+
+def _arrival(plan: Plan, signals: tuple[End, ...]) -> tuple[Arrival, int]:
+    engines = {plan.engine(end.site) for end in signals}
+    warps = {plan.placed[end.site.op].role.warps for end in signals}
+    if engines == {Engine.LOAD}:
+        return Arrival.BYTES, 0
+    if engines == {Engine.MMA}:
+        return Arrival.COMMIT, 0
+    if engines == {Engine.WARPS} and len(warps) == 1 and min(warps) > 1:
+        return Arrival.THREADS, min(warps)
+    return Arrival.ROLES, 0
+
+
+def _name(key: _Key, families: list[Family]) -> str:
+    if key.kind is not ChannelKind.AFTER:
+        return f"{'_and_'.join(key.buffers)}_{key.kind.value}"
+    sources = dict.fromkeys(family.first.op for family in families)
+    return f"{'_and_'.join(key.buffers)}_after_{'_and_'.join(sources)}"
+
+
+def _reason(family: Family) -> str:
+    words = {pair[0] if pair[0] == pair[2] else f"{pair[0]} under {pair[2]}" for pair in family.pairs}
+    return f"{family.first.op} -> {family.second.op} ({', '.join(sorted(words))})"
+
+
+def _distinct_names(channels: list[Channel]) -> list[Channel]:
+    """Return the channels with the waiter added to names that occur twice."""
+    from dataclasses import replace
+
+    names = [channel.name for channel in channels]
+    return [
+        replace(channel, name=f"{channel.name}_for_{channel.waits[0].site.op}")
+        if names.count(channel.name) > 1
+        else channel
+        for channel in channels
+    ]

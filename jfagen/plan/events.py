@@ -1,0 +1,119 @@
+"""Events: what happens, where in the schedule it is written, and in which tile and step it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..algorithm import Mode
+from ..semantics.program import OpUse
+
+
+class EventKind(StrEnum):
+    """What an event is.
+
+    `act` is done by the warps of a role. Asynchronous ops are an `issue` by the role and a later
+    `done`: an MMA has executed, a load has landed, a store has read its source. For a store, `done`
+    is the role's own wait for that. The last three belong to the tile channel.
+    """
+
+    ACT = "act"
+    ISSUE = "issue"
+    DONE = "done"
+    ASK = "ask"
+    ANSWER = "answer"
+    TAKE = "take"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Site:
+    """A place in a role's program where accesses happen: one point of one op for one group.
+
+    Attributes:
+        op: the op's name; every op is placed once, so it also names the role.
+        group: the group of query rows; -1 for an op that has none.
+        point: index among the op's points.
+        slice: which slice of the sliced value; 0 where nothing is sliced.
+    """
+
+    op: str
+    group: int
+    point: int
+    slice: int
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One access at a site.
+
+    Attributes:
+        buffer: name of the buffer.
+        value: the value in it.
+        group: copy for this group; -1 where the buffer has no groups.
+        slice: the column slice; -1 for the whole tile.
+        mode: read, write or update.
+        first_step: the first step at which data is touched.
+        first_read: the first step at which an update reads what is there.
+    """
+
+    buffer: str
+    value: str
+    group: int
+    slice: int
+    mode: Mode
+    first_step: int
+    first_read: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Actor:
+    """One running instance of a role."""
+
+    role: str
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One node of the unrolled graph.
+
+    Attributes:
+        tile: index of the tile in the unrolled sequence.
+        step: the op's own step; -1 for per-tile ops and the tile channel.
+        site: None for events of the tile channel.
+        use: the placed op; None for events of the tile channel.
+    """
+
+    kind: EventKind
+    actor: Actor
+    tile: int
+    step: int
+    site: Site | None
+    use: OpUse | None
+
+    def describe(self) -> str:
+        """Return the event in words, for witnesses."""
+        if self.site is None:
+            return f"{self.actor.role}: {self.kind.value} next tile (tile {self.tile})"
+        group = f"[{self.site.group}]" if self.site.group >= 0 else ""
+        step = f"[{self.step}]" if self.step >= 0 else ""
+        return f"{self.actor.role}: {self.site.op}{group}{step} {self.kind.value} (tile {self.tile})"
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """The events of a few tiles and the orders that hold without any barrier.
+
+    Attributes:
+        trips: steps of each tile.
+        events: every event; the index is its node.
+        order: edges of program order, issue to done, MMAs of one role in order, tile channel.
+        start: (site, tile, step) -> node before which a wait would go.
+        end: (site, tile, step) -> node after which the accesses are over.
+    """
+
+    trips: tuple[int, ...]
+    events: tuple[Event, ...]
+    order: tuple[tuple[int, int], ...]
+    start: dict[tuple[Site, int, int], int]
+    end: dict[tuple[Site, int, int], int]

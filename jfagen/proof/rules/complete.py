@@ -1,0 +1,66 @@
+"""complete: every op is placed, every value is written before it is read, every output is written."""
+
+from __future__ import annotations
+
+from ...algorithm import Op
+from ...diagnostics import Diagnostic, Label
+from ...passes.dependences import find_dependences
+from ...passes.needed import Illegal
+from ..subject import Subject
+from ..witness import illegal_order
+
+ID = "complete"
+PROVES = "every op placed once, every value written before it is read, every output written"
+
+
+def check(subject: Subject) -> list[Diagnostic]:
+    """Return what is missing."""
+    program = subject.plan.program
+    placed = [use.op for rp in program.role_programs for use in rp.uses()]
+    return [*_outputs(subject, placed), *_registers(subject), *_values(subject)]
+
+
+def _outputs(subject: Subject, placed: list[Op]) -> list[Diagnostic]:
+    program = subject.plan.program
+    found: list[Diagnostic] = []
+    for output in program.algorithm.outputs:
+        if not any(output in op.outputs for op in placed):
+            found.append(_at_top(subject, f"nothing writes the output `{output}`"))
+    if not any(op.closes_empty_tiles for op in placed):
+        found.append(_at_top(subject, "nothing writes the outputs of a tile without steps"))
+    return found
+
+
+def _at_top(subject: Subject, message: str) -> Diagnostic:
+    return Diagnostic(
+        id="incomplete", message=message, label=Label(span=subject.plan.program.tile.span)
+    )
+
+
+def _registers(subject: Subject) -> list[Diagnostic]:
+    """Values in registers must be left by an earlier op of the same role."""
+    found: list[Diagnostic] = []
+    for role_program in subject.plan.program.role_programs:
+        kept: set[str] = set()
+        for use in role_program.uses():
+            for value in use.op.takes:
+                if value not in kept:
+                    found.append(
+                        Diagnostic(
+                            id="incomplete",
+                            message=f"`{use.op.name}` needs `{value}` in registers, which no "
+                            f"earlier op of `{role_program.role.name}` keeps",
+                            label=Label(span=use.span),
+                        )
+                    )
+            kept |= set(use.op.keeps)
+    return found
+
+
+def _values(subject: Subject) -> list[Diagnostic]:
+    for realized in subject.realized:
+        unrolled = realized.unrolled
+        dependences = find_dependences(subject.plan, unrolled, subject.placement.layout)
+        if dependences.clobbers:
+            return [illegal_order(subject.plan, Illegal(unrolled, (), (), dependences.clobbers))]
+    return []

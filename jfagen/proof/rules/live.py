@@ -1,0 +1,136 @@
+"""live: no deadlock, for any number of steps and tiles.
+
+The order of every tile sequence of `tile_sequences` must be acyclic and every completion that is
+waited for must be signalled; and in the endless loop no cycle of program order and barriers may
+make do without progress: the marked graph has no cycle of weight at most 0.
+"""
+
+from __future__ import annotations
+
+from ...algorithm import Engine, Space
+from ...diagnostics import Diagnostic, Label
+from ...graph.closure import find_cycle, has_cycle_without_progress
+from ...passes.channels import Channel
+from ...plan import Plan, Site
+from ...semantics.program import GroupRef, OpUse
+from ..subject import Subject
+from ..witness import deadlock
+
+ID = "live"
+PROVES = "no deadlock for any trip counts and any number of tiles"
+
+Marked = tuple[str, str, int]
+
+
+def check(subject: Subject) -> list[Diagnostic]:
+    """Return the shortest deadlock found, or nothing."""
+    plan, sync = subject.plan, subject.sync
+    for realized in subject.realized:
+        for waiting in realized.waits:
+            channel = sync.channels[waiting.completion[0]]
+            if waiting.completion[3] >= 0 and waiting.completion not in realized.completions:
+                return [_never_signalled(plan, channel, realized.unrolled.trips)]
+        if realized.closure is None:
+            return [deadlock(plan, sync, realized, find_cycle(realized.edges))]
+    if has_cycle_without_progress(steady_edges(subject)):
+        span = plan.program.loop_span
+        return [
+            Diagnostic(
+                id="deadlock",
+                message="the endless loop stops: its roles wait for each other in one step",
+                label=Label(span=span),
+                helps=("make a ring deeper, or move an op to a later step",),
+            )
+        ]
+    return []
+
+
+def _never_signalled(plan: Plan, channel: Channel, trips: tuple[int, ...]) -> Diagnostic:
+    waiter = plan.placed[channel.waits[0].site.op]
+    return Diagnostic(
+        id="deadlock",
+        message=f"`{waiter.use.op.name}` waits for `{channel.name}`, which nobody completes in "
+        f"tiles of {list(trips)} steps",
+        label=Label(span=waiter.use.span),
+    )
+
+
+def steady_edges(subject: Subject) -> list[Marked]:
+    """Return the marked graph of the endless loop: (event, event, iteration distance)."""
+    plan = subject.plan
+    edges: list[Marked] = []
+    for role_program in plan.program.role_programs:
+        for replica in range(role_program.role.replicas):
+            chain = [
+                (name, use.offset)
+                for use in role_program.loop
+                for group in _groups(use, replica)
+                for name in _issues(plan, use, group)
+            ]
+            laps = [*zip(chain, chain[1:], strict=False), *([(chain[-1], chain[0])] if chain else [])]
+            for index, ((first, before), (second, after)) in enumerate(laps):
+                edges.append((first, second, after - before + (index == len(chain) - 1)))
+    edges += _asynchronous(plan)
+    for channel in subject.sync.channels:
+        if channel.per is Space.STEP:
+            edges += _channel_edges(plan, channel)
+    return edges
+
+
+def _groups(use: OpUse, replica: int) -> tuple[int, ...]:
+    return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
+
+
+def _issues(plan: Plan, use: OpUse, group: int) -> list[str]:
+    names: list[str] = []
+    for site in plan.sites[use.op.name, group]:
+        names.append(_name(site))
+        if use.op.engine is Engine.STORE:
+            names.append(_done(plan, site))
+    return names
+
+
+def _name(site: Site) -> str:
+    return f"{site.op}[{site.group}].{site.point}.{site.slice}"
+
+
+def _done(plan: Plan, site: Site) -> str:
+    return _name(site) + ("" if plan.engine(site) is Engine.WARPS else " done")
+
+
+def _asynchronous(plan: Plan) -> list[Marked]:
+    edges: list[Marked] = []
+    for role_program in plan.program.role_programs:
+        chain: list[tuple[str, int]] = []
+        for use in role_program.loop:
+            for group in use.groups or (-1,):
+                for site in plan.sites[use.op.name, group]:
+                    if use.op.engine is not Engine.WARPS:
+                        edges.append((_name(site), _done(plan, site), 0))
+                    if use.op.engine is Engine.MMA:
+                        chain.append((_done(plan, site), use.offset))
+        edges += [
+            (first, second, after - before)
+            for (first, before), (second, after) in zip(chain, chain[1:], strict=False)
+        ]
+    return edges
+
+
+def _channel_edges(plan: Plan, channel: Channel) -> list[Marked]:
+    """Return signal -> wait for every pair of uses; a step makes `rate` uses."""
+    edges: list[Marked] = []
+    for signal in channel.signals:
+        for wait in channel.waits:
+            behind = wait.position - channel.lag - signal.position
+            if behind % channel.rate or (
+                channel.slices > 1 and signal.site.slice != wait.site.slice
+            ):
+                continue
+            weight = -behind // channel.rate
+            edges += [
+                (_done(plan, first), _name(second), weight)
+                for first, second in zip(
+                    channel.sites(signal), channel.sites(wait), strict=True
+                )
+            ]
+    return edges

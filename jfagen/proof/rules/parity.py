@@ -1,0 +1,80 @@
+"""parity: a wait for completion k neither passes early nor is lapped.
+
+A barrier only shows the parity of its phase. With `slots` barriers in the array, completion
+k + slots must come after every wait for k, and nobody may arrive for k + slots before k is complete.
+"""
+
+from __future__ import annotations
+
+from ...diagnostics import Diagnostic, Label, Note
+from ..realize import Realized
+from ..subject import Subject
+
+ID = "parity"
+PROVES = "no wait passes early or is lapped"
+
+
+def check(subject: Subject) -> list[Diagnostic]:
+    """Return one diagnostic for every channel whose phases can be confused."""
+    found: dict[str, Diagnostic] = {}
+    for realized in subject.realized:
+        if realized.closure is None:
+            continue
+        _check_waits(subject, realized, found)
+        _check_arrivals(subject, realized, found)
+    return list(found.values())
+
+
+def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
+    closure = realized.closure
+    assert closure is not None
+    for waiting in realized.waits:
+        index, group, piece, number = waiting.completion
+        channel = subject.sync.channels[index]
+        lapping = realized.completions.get((index, group, piece, number + channel.slots))
+        if lapping is None or closure.ordered(waiting.node, lapping):
+            continue
+        event = realized.unrolled.events[waiting.node]
+        assert event.use is not None
+        signal = subject.plan.placed[channel.signals[0].site.op]
+        found.setdefault(
+            channel.name,
+            Diagnostic(
+                id="parity",
+                message=f"`{signal.role.name}` can run {channel.slots} phases ahead on "
+                f"`{channel.name}` and lap the wait of `{event.actor.role}`",
+                label=Label(span=event.use.span, message="this wait can miss its phase"),
+                notes=(
+                    Note(
+                        message=f"`{signal.use.op.name}` completes the phases",
+                        label=Label(span=signal.use.span),
+                    ),
+                ),
+                helps=(f"give `{channel.buffers[0]}` a greater depth",),
+            ),
+        )
+
+
+def _check_arrivals(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
+    closure = realized.closure
+    assert closure is not None
+    for completion, sources in realized.signals.items():
+        index, group, piece, number = completion
+        channel = subject.sync.channels[index]
+        earlier = realized.completions.get((index, group, piece, number - channel.slots))
+        if earlier is None:
+            continue
+        for source in sources:
+            if channel.arrivals > 1 and not closure.ordered(earlier, source):
+                event = realized.unrolled.events[source]
+                assert event.use is not None
+                found.setdefault(
+                    channel.name,
+                    Diagnostic(
+                        id="parity",
+                        message=f"`{event.actor.role}` can arrive twice in one phase of "
+                        f"`{channel.name}`",
+                        label=Label(span=event.use.span),
+                        helps=(f"give `{channel.buffers[0]}` a greater depth",),
+                    ),
+                )

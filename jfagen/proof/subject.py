@@ -1,0 +1,43 @@
+"""What a rule looks at: the plan, its results, and the orders of the tile sequences to be proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..passes.channels import SyncPlan
+from ..passes.needed import steady_steps
+from ..passes.placement import Placement
+from ..plan import Plan
+from .realize import Realized, realize
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A compiled schedule before its text.
+
+    Attributes:
+        realized: one order for every tile sequence that is proved.
+    """
+
+    plan: Plan
+    placement: Placement
+    sync: SyncPlan
+    realized: tuple[Realized, ...]
+
+
+def tile_sequences(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Return tiles of 0, 1 and N steps in every order of two, (N, 0, N) and (1, 1, 1).
+
+    N is the largest lag plus the largest depth plus one: by then every order of the endless loop
+    has shown itself (checked against longer unrollings and brute force in the tests).
+    """
+    many = steady_steps(plan)
+    lengths = (0, 1, many)
+    pairs = tuple((first, second) for first in lengths for second in lengths)
+    return (*pairs, (many, 0, many), (1, 1, 1))
+
+
+def make_subject(plan: Plan, placement: Placement, sync: SyncPlan) -> Subject:
+    """Return the subject with every tile sequence realized once."""
+    orders = tuple(realize(plan, sync, trips) for trips in tile_sequences(plan))
+    return Subject(plan=plan, placement=placement, sync=sync, realized=orders)

@@ -1,0 +1,1 @@
+"""From the syntax tree to a checked program."""

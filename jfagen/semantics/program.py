@@ -1,0 +1,257 @@
+"""The checked schedule: every name resolved, every shape known; what all passes read.
+
+Spans point into the schedule. A `Program` is never changed: passes put their results beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..algorithm import Algorithm, Op, Space
+from ..diagnostics import SourceFile, Span
+from ..target import Target
+from ..types import DType, Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is computed.
+
+    Attributes:
+        head_dim: columns of q, k and v.
+        dtype: element type of the inputs and of out.
+        mask: the mask's name; `none` only hides what lies outside a sequence.
+    """
+
+    head_dim: int
+    dtype: DType
+    mask: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileShape:
+    """The work of one tile: `m` query rows for each of `groups` groups, `n` key rows a step.
+
+    Attributes:
+        group_symbol: what the schedule calls the group index; None where there is one group.
+    """
+
+    m: int
+    groups: int
+    group_symbol: str | None
+    n: int
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Specialised warps with a register budget.
+
+    Attributes:
+        warps: of one replica.
+        registers: requested per thread; None for the default role, which gets what is left.
+        replicas: one for every group if the role is declared over the group index, else 1.
+        indexed: whether it is declared over the group index.
+    """
+
+    name: str
+    warps: int
+    registers: int | None
+    default: bool
+    replicas: int
+    indexed: bool
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A tile in one memory, times its depth, times the groups if it is declared over them.
+
+    Attributes:
+        symbols: its dimensions as the schedule spells them, for example `("m", "d")`.
+        shape: the same in numbers.
+        depth: slots of the ring.
+        holds: the values that take turns in it, in the order in which they are produced.
+        slices: equal column slices that are handed over one by one.
+    """
+
+    name: str
+    storage: Storage
+    symbols: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: DType
+    depth: int
+    holds: tuple[str, ...]
+    slices: int
+    grouped: bool
+    span: Span = field(compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """SMEM bytes of one slot."""
+        size = self.dtype.bytes
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def columns(self) -> int:
+        """TMEM columns of one slot: 32-bit columns, whatever the number of rows."""
+        width = self.shape[1] if len(self.shape) > 1 else 1
+        return max(1, width * self.dtype.bytes // 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A buffer in a region's tree."""
+
+    buffer: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """Parts that take the same place at different times."""
+
+    parts: tuple[Arrangement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Parts that lie side by side."""
+
+    parts: tuple[Arrangement, ...]
+
+
+Arrangement = Leaf | Over | Beside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A place that several buffers share, as the schedule demands it."""
+
+    name: str
+    tree: Arrangement
+    span: Span = field(compare=False)
+
+
+class GroupRef(StrEnum):
+    """How an op in a role block names its group."""
+
+    NONE = "none"
+    EVERY = "every"
+    REPLICA = "replica"
+    ONE = "one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpUse:
+    """One op placed in a role.
+
+    Attributes:
+        group_ref: no group at all, every group in turn, the replica's own, or one fixed group.
+        groups: the groups that it runs for, over all replicas of its role.
+        offset: it runs for step `i + offset` where the loop variable is `i`; 0 for per-tile ops.
+    """
+
+    op: Op
+    group_ref: GroupRef
+    groups: tuple[int, ...]
+    offset: int
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleProgram:
+    """What one role does for a tile, in order.
+
+    Attributes:
+        peel: whether its loop is split so that the mask test leaves the main part.
+    """
+
+    role: Role
+    before: tuple[OpUse, ...]
+    loop: tuple[OpUse, ...]
+    after: tuple[OpUse, ...]
+    peel: bool
+
+    def uses(self) -> tuple[OpUse, ...]:
+        """Return every op use in order."""
+        return self.before + self.loop + self.after
+
+
+class TileOrder(StrEnum):
+    """The order of the tile list."""
+
+    GIVEN = "given"
+    LONGEST_FIRST = "longest_first"
+
+
+class NextTile(StrEnum):
+    """How a CTA finds its next tile."""
+
+    NONE = "one_per_cta"
+    ROUND_ROBIN = "round_robin"
+    ZIGZAG = "zigzag"
+    CLC = "clc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileSource:
+    """Where tiles come from.
+
+    Attributes:
+        asker: the role that asks for the next tile; only with cluster launch control.
+    """
+
+    order: TileOrder
+    next: NextTile
+    asker: str | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A checked schedule."""
+
+    name: str
+    source: SourceFile
+    algorithm: Algorithm
+    target: Target
+    problem: Problem
+    tile: TileShape
+    roles: tuple[Role, ...]
+    buffers: tuple[Buffer, ...]
+    regions: tuple[Region, ...]
+    apart: tuple[tuple[Leaf, ...], ...]
+    role_programs: tuple[RoleProgram, ...]
+    tiles: TileSource
+    loop_symbol: str
+    loop_span: Span = field(compare=False)
+
+    def buffer(self, name: str) -> Buffer:
+        """Return the buffer called `name`; KeyError if there is none."""
+        for buffer in self.buffers:
+            if buffer.name == name:
+                return buffer
+        raise KeyError(name)
+
+    def holder(self, value: str) -> Buffer:
+        """Return the buffer that holds `value`; KeyError if there is none."""
+        for buffer in self.buffers:
+            if value in buffer.holds:
+                return buffer
+        raise KeyError(value)
+
+    def program_of(self, role: str) -> RoleProgram:
+        """Return the program of the role called `role`; KeyError if there is none."""
+        for program in self.role_programs:
+            if program.role.name == role:
+                return program
+        raise KeyError(role)
+
+    def uses_per_tile_step(self, buffer: Buffer) -> int:
+        """Return how many uses of `buffer` one step makes; 0 if it has one use a tile."""
+        spaces = [self.algorithm.value(value).space for value in buffer.holds]
+        return len(spaces) if spaces[0] is Space.STEP else 0

@@ -1,0 +1,69 @@
+"""Text -> surface nodes, or every syntax error that can be told apart."""
+
+from __future__ import annotations
+
+import re
+
+from lark import UnexpectedToken
+
+from ..diagnostics import Reporter, SourceFile
+from .ast import Schedule
+from .build import build
+from .errors import report_bad_text, report_unexpected
+from .grammar import ITEM_KEYWORDS, open_braces, parse_tree
+
+#: More errors than this in one file are noise: the rest shows when these are mended.
+MAX_ERRORS = 20
+
+_ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEM_KEYWORDS)})\b", re.MULTILINE)
+_CHARACTER = re.compile(r"[^\n]")
+
+
+def parse(source: SourceFile) -> Schedule:
+    """Return the schedule in `source`; raise `CompileError` with every error found.
+
+    After an error the item around it is blanked and the rest is read again, so that one run shows
+    the errors of several items. Offsets stay as they are in the file.
+    """
+    reporter = Reporter()
+    report_bad_text(source, reporter)
+    reporter.raise_if_any()
+    text: str | None = source.text
+    for _ in range(MAX_ERRORS):
+        if text is None:
+            break
+        try:
+            tree = parse_tree(text)
+        except UnexpectedToken as error:
+            report_unexpected(source, error, reporter)
+            text = _without_item(text, error)
+        else:
+            schedule = build(tree, source, reporter)
+            reporter.raise_if_any()
+            return schedule
+    reporter.raise_if_any()
+    raise AssertionError("an error that lark raised was not reported")
+
+
+def _without_item(text: str, error: UnexpectedToken) -> str | None:
+    """Return the text with the item around an error blanked, or None where that cannot help.
+
+    An item runs to the next line that starts with an item's keyword. Without such a line the item
+    may hold the last brace of the file, and there is nothing after it to read.
+    """
+    if error.token.type == "$END":
+        return None
+    place = error.token.start_pos or 0
+    braces = open_braces(error.interactive_parser.parser_state.value_stack)
+    if not braces:
+        return None
+    kernel, *inner = (brace.start_pos or 0 for brace in braces)
+    starts = [match.start(1) for match in _ITEM_LINE.finditer(text, kernel + 1)]
+    if inner:
+        start = max(text.rfind("\n", 0, inner[0]), kernel) + 1
+    else:
+        start = max([kernel + 1, *(start for start in starts if start < place)])
+    after = [other for other in starts if other > max([start, *inner])]
+    if not after:
+        return None
+    return text[:start] + _CHARACTER.sub(" ", text[start : after[0]]) + text[after[0] :]
