@@ -75,7 +75,7 @@ class Reporter:
 
     def report(
         self,
-        id: str,  # noqa: A002
+        id: str,
         message: str,
         span: Span,
         label: str = "",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from .report import MachineFault
+from .values import Value
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +81,7 @@ class Barriers:
     name: str
     slots: list[Slot]
 
-    def __getitem__(self, index: Any) -> Slot:
+    def __getitem__(self, index: Value) -> Slot:
         number = int(index)
         if not 0 <= number < len(self.slots):
             raise MachineFault("index", f"`{self.name}[{number}]` has {len(self.slots)} slots")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,14 +14,15 @@ from .memory import TMEM_LANES, Buffer, Region, Root, Storage, View, tmem_column
 from .report import MachineFault
 from .scalars import as_dtype
 from .tensor import Tensor, operand
+from .values import Value
 
 
-def _storage(value: Any) -> Storage:
-    return Storage(getattr(value, "value", value))
+def _storage(value: Value) -> Storage:
+    return Storage(str(getattr(value, "value", value)))
 
 
 def storage_alias_spec(
-    machine: Machine, storage: Any = Storage.SMEM, buffer_size_bytes: Any = None
+    machine: Machine, storage: Value = Storage.SMEM, buffer_size_bytes: Value = None
 ) -> Spec:
     """Return one backing allocation that several buffers join."""
     kind = _storage(storage)
@@ -34,12 +34,12 @@ def storage_alias_spec(
 
 def local_alloc(
     machine: Machine,
-    shape: Sequence[Any],
-    dtype: Any,
-    num: Any,
-    storage: Any = Storage.SMEM,
+    shape: Sequence[Value],
+    dtype: Value,
+    num: Value,
+    storage: Value = Storage.SMEM,
     reuse: Buffer | Spec | None = None,
-    layout: Any = None,
+    layout: Value = None,
 ) -> Buffer:
     """Return `num` tiles of a shape; TMEM tiles are (64 or 128 lanes, elements).
 
@@ -69,14 +69,14 @@ def local_alloc(
 
 
 def reuse_group(
-    machine: Machine, *elements: Any, group_type: Any = GroupType.SHARED, group_size: Any = 1
-) -> Any:
+    machine: Machine, *elements: Value, group_type: Value = GroupType.SHARED, group_size: Value = 1
+) -> Value:
     """Return a group of buffers that lie over each other or side by side."""
-    kind = GroupType(getattr(group_type, "value", group_type))
+    kind = GroupType(str(getattr(group_type, "value", group_type)))
     return make_group(*elements, group_type=kind, group_size=int(group_size))
 
 
-def local_view(machine: Machine, buffers: Any, index: Any) -> Any:
+def local_view(machine: Machine, buffers: Value, index: Value) -> Value:
     """Return one slot of a buffer or of a barrier array."""
     return buffers[index]
 
@@ -103,7 +103,7 @@ def _part(view: View, offset: Sequence[int], shape: Sequence[int]) -> View:
     return replace(view, array=array, region=region, label=f"{view.label}[{extent}]")
 
 
-def subslice(machine: Machine, buffer: View, offset: Any, size: Any) -> View:
+def subslice(machine: Machine, buffer: View, offset: Value, size: Value) -> View:
     """Return columns of a TMEM tile.
 
     Raises:
@@ -115,7 +115,7 @@ def subslice(machine: Machine, buffer: View, offset: Any, size: Any) -> View:
 
 
 def local_slice(
-    machine: Machine, buffer: View, offset: Sequence[Any], shape: Sequence[Any]
+    machine: Machine, buffer: View, offset: Sequence[Value], shape: Sequence[Value]
 ) -> View:
     """Return a part of a tile; of a TMEM tile only full lanes."""
     offsets, sizes = [int(o) for o in offset], [int(s) for s in shape]
@@ -124,12 +124,12 @@ def local_slice(
     return _part(buffer, offsets, sizes)
 
 
-def local_trans(machine: Machine, input: View, dims: Sequence[Any] = (1, 0)) -> View:
+def local_trans(machine: Machine, input: View, dims: Sequence[Value] = (1, 0)) -> View:
     """Return the transposed view of a tile."""
     return replace(input, array=input.array.transpose(tuple(int(d) for d in dims)))
 
 
-def local_reinterpret(machine: Machine, src: View, dtype: Any, shape: Any = None) -> View:
+def local_reinterpret(machine: Machine, src: View, dtype: Value, shape: Value = None) -> View:
     """Return the same bytes as elements of another type; SMEM also in another shape."""
     element = as_dtype(dtype)
     array = src.array.view(element.stored)
@@ -138,13 +138,13 @@ def local_reinterpret(machine: Machine, src: View, dtype: Any, shape: Any = None
     return replace(src, array=array, dtype=element)
 
 
-def local_reshape(machine: Machine, src: View, shape: Any) -> View:
+def local_reshape(machine: Machine, src: View, shape: Value) -> View:
     """Return an SMEM tile in another shape."""
     return local_reinterpret(machine, src, src.dtype, shape)
 
 
 def local_load(
-    machine: Machine, src: View, token: Any = None, layout: Any = None, relaxed: bool = False
+    machine: Machine, src: View, token: Value = None, layout: Value = None, relaxed: bool = False
 ) -> Tensor:
     """Return the elements of a view as a register tensor.
 
@@ -158,7 +158,7 @@ def local_load(
     return result
 
 
-def local_store(machine: Machine, dst: View, src: Any) -> None:
+def local_store(machine: Machine, dst: View, src: Value) -> None:
     """Store a register tensor; its shape and type must be those of the view.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from .report import MachineFault
 from .scalars import Int32
 from .scheduler import Operation
 from .sync_ops import barrier_wait, new_barriers
+from .values import Value
 
 _RESPONSE_BYTES = 16
 
@@ -29,7 +29,7 @@ class Context:
     tiles: list[int]
 
 
-def clc_create_context(machine: Machine, num_consumers: Any, num_stages: Any = 1) -> Context:
+def clc_create_context(machine: Machine, num_consumers: Value, num_stages: Value = 1) -> Context:
     """Return a CLC pipeline whose stages are free again after `num_consumers` arrivals."""
     name, stages, cta = machine.name_here("clc"), int(num_stages), machine.cta
     empty = new_barriers(machine, f"{name}.empty", stages, int(num_consumers))
@@ -51,13 +51,13 @@ def clc_create_context(machine: Machine, num_consumers: Any, num_stages: Any = 1
     return Context(empty, full, responses, [-1] * stages)
 
 
-def _single(multi_ctas: Any) -> None:
+def _single(multi_ctas: Value) -> None:
     if multi_ctas:
         raise MachineFault("unknown-op", "clusters are not simulated: CLC with multi_ctas")
 
 
 def clc_producer(
-    machine: Machine, context: Context, p_producer: Any, multi_ctas: Any = False, k: Any = 0
+    machine: Machine, context: Context, p_producer: Value, multi_ctas: Value = False, k: Value = 0
 ) -> None:
     """Ask for the next CTA that has not started; the answer comes later.
 
@@ -91,11 +91,11 @@ def clc_producer(
 def clc_consumer(
     machine: Machine,
     context: Context,
-    p_consumer: Any,
-    multi_ctas: Any = False,
-    k: Any = 0,
-    return_3d: Any = False,
-) -> Any:
+    p_consumer: Value,
+    multi_ctas: Value = False,
+    k: Value = 0,
+    return_3d: Value = False,
+) -> Value:
     """Wait for the answer and return the CTA number, or -1; then free the stage unless refused."""
     _single(multi_ctas)
     stage = int(k)

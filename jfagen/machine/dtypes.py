@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from .values import Value
+
+Array = npt.NDArray[Value]
 
 
 class Kind(StrEnum):
@@ -32,8 +33,8 @@ class DType:
     name: str
     kind: Kind
     primitive_bitwidth: int
-    held: np.dtype[Any]
-    stored: np.dtype[Any]
+    held: np.dtype[Value]
+    stored: np.dtype[Value]
 
     @property
     def itemsize(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from .dtypes import TORCH_NAMES, Array, DType, convert, to_held, to_stored
 from .report import MachineFault, Place
 from .scalars import make_scalar
 from .tensor import Tensor, operand
+from .values import Value
 
 
 class GlobalStore:
@@ -25,7 +26,7 @@ class GlobalStore:
         size = self.flat.size // dtype.itemsize * dtype.itemsize
         return self.flat[:size].view(dtype.stored)
 
-    def note_write(self, where: Any, dtype: DType, place: Place) -> None:
+    def note_write(self, where: Value, dtype: DType, place: Place) -> None:
         """Remember that elements were stored; `where` indexes the flat elements.
 
         Raises:
@@ -63,46 +64,58 @@ class GlobalStore:
         return len(self._places)
 
 
+@dataclass(frozen=True, slots=True)
+class PointerType:
+    """The type of an address."""
+
+    element_ty: DType
+
+
 class Pointer:
     """One address or a tensor of addresses; `offset` counts elements from the storage's start."""
 
-    __slots__ = ("dtype", "offset", "store")
+    __slots__ = ("element", "offset", "store")
 
-    def __init__(self, store: GlobalStore, dtype: DType, offset: Any) -> None:
+    def __init__(self, store: GlobalStore, element: DType, offset: Value) -> None:
         self.store = store
-        self.dtype = dtype
+        self.element = element
         self.offset = offset
+
+    @property
+    def dtype(self) -> PointerType:
+        """Return the type of the address."""
+        return PointerType(self.element)
 
     @property
     def shape(self) -> list[int]:
         """Return the sizes of the tensor of addresses."""
         return list(np.shape(self.offset))
 
-    def _moved(self, amount: Any, sign: int) -> Pointer:
+    def _moved(self, amount: Value, sign: int) -> Pointer:
         if isinstance(amount, Tensor):
             return Pointer(
-                self.store, self.dtype, self.offset + sign * amount.data.astype(np.int64)
+                self.store, self.element, self.offset + sign * amount.data.astype(np.int64)
             )
-        return Pointer(self.store, self.dtype, self.offset + sign * int(amount))
+        return Pointer(self.store, self.element, self.offset + sign * int(amount))
 
-    def __add__(self, amount: Any) -> Pointer:
+    def __add__(self, amount: Value) -> Pointer:
         return self._moved(amount, 1)
 
     __radd__ = __add__
 
-    def __sub__(self, amount: Any) -> Pointer:
+    def __sub__(self, amount: Value) -> Pointer:
         return self._moved(amount, -1)
 
-    def __getitem__(self, key: Any) -> Pointer:
-        return Pointer(self.store, self.dtype, self.offset[key])
+    def __getitem__(self, key: Value) -> Pointer:
+        return Pointer(self.store, self.element, self.offset[key])
 
-    def checked(self, offsets: Any, action: str) -> Any:
+    def checked(self, offsets: Value, action: str) -> Value:
         """Return offsets after a bounds check.
 
         Raises:
             MachineFault: one lies outside the tensor's storage.
         """
-        count = self.store.flat.size // self.dtype.itemsize
+        count = self.store.flat.size // self.element.itemsize
         low, high = (int(offsets.min()), int(offsets.max())) if np.ndim(offsets) else (offsets,) * 2
         if low < 0 or high >= count:
             raise MachineFault(
@@ -111,57 +124,57 @@ class Pointer:
         return offsets
 
 
-def _mask_array(mask: Any, shape: tuple[int, ...]) -> Array:
+def _mask_array(mask: Value, shape: tuple[int, ...]) -> Array:
     data = operand(mask, TORCH_NAMES["bool"]).data
     return np.broadcast_to(data, shape)
 
 
-def load(pointer: Pointer, mask: Any = None, other: Any = None) -> Any:
+def load(pointer: Pointer, mask: Value = None, other: Value = None) -> Value:
     """Return the elements at the addresses; masked ones are `other`, or poison without it.
 
     Raises:
         MachineFault: an address that is not masked lies outside the tensor.
     """
-    elements = pointer.store.elements(pointer.dtype)
+    elements = pointer.store.elements(pointer.element)
     if not np.ndim(pointer.offset):
         if mask is not None and not mask:
-            return make_scalar(0 if other is None else other, pointer.dtype)
+            return make_scalar(0 if other is None else other, pointer.element)
         stored = elements[pointer.checked(pointer.offset, "load")]
-        return make_scalar(to_held(np.asarray(stored), pointer.dtype).item(), pointer.dtype)
+        return make_scalar(to_held(np.asarray(stored), pointer.element).item(), pointer.element)
     if mask is None:
         offsets = pointer.checked(pointer.offset, "load")
-        return Tensor(to_held(elements[offsets], pointer.dtype), pointer.dtype)
+        return Tensor(to_held(elements[offsets], pointer.element), pointer.element)
     keep = _mask_array(mask, np.broadcast_shapes(pointer.offset.shape, np.shape(mask.data)))
     offsets = np.broadcast_to(pointer.offset, keep.shape)
-    poison = np.nan if pointer.dtype.is_float else -1
-    fill = operand(poison if other is None else other, pointer.dtype)
-    filled = convert(fill.data, fill.dtype, pointer.dtype)
-    result = np.array(np.broadcast_to(filled, keep.shape), pointer.dtype.held)
+    poison = np.nan if pointer.element.is_float else -1
+    fill = operand(poison if other is None else other, pointer.element)
+    filled = convert(fill.data, fill.dtype, pointer.element)
+    result = np.array(np.broadcast_to(filled, keep.shape), pointer.element.held)
     if keep.any():
         chosen = pointer.checked(offsets[keep], "load")
-        result[keep] = to_held(elements[chosen], pointer.dtype)
-    return Tensor(result, pointer.dtype)
+        result[keep] = to_held(elements[chosen], pointer.element)
+    return Tensor(result, pointer.element)
 
 
-def store(pointer: Pointer, value: Any, mask: Any, place: Place) -> None:
+def store(pointer: Pointer, value: Value, mask: Value, place: Place) -> None:
     """Store elements at the addresses.
 
     Raises:
         MachineFault: an address that is not masked lies outside the tensor, or was stored before.
     """
-    given = operand(value, pointer.dtype)
-    held = convert(given.data, given.dtype, pointer.dtype)
+    given = operand(value, pointer.element)
+    held = convert(given.data, given.dtype, pointer.element)
     shape = np.broadcast_shapes(np.shape(pointer.offset), held.shape)
     offsets = np.broadcast_to(np.asarray(pointer.offset), shape)
-    values = np.broadcast_to(to_stored(held, pointer.dtype), shape)
+    values = np.broadcast_to(to_stored(held, pointer.element), shape)
     if mask is not None:
         keep = _mask_array(mask, shape)
         offsets, values = offsets[keep], values[keep]
     if not offsets.size:
         return
     offsets = pointer.checked(np.atleast_1d(offsets), "store")
-    pointer.store.note_write(offsets, pointer.dtype, place)
-    pointer.store.elements(pointer.dtype)[offsets] = np.atleast_1d(values)
+    pointer.store.note_write(offsets, pointer.element, place)
+    pointer.store.elements(pointer.element)[offsets] = np.atleast_1d(values)
 
 
 class GlobalMemory:
@@ -169,9 +182,9 @@ class GlobalMemory:
 
     def __init__(self) -> None:
         self._stores: dict[int, GlobalStore] = {}
-        self._kept: list[Any] = []
+        self._kept: list[Value] = []
 
-    def store_of(self, tensor: Any) -> GlobalStore:
+    def store_of(self, tensor: Value) -> GlobalStore:
         """Return the storage behind a torch tensor."""
         import torch
 
@@ -183,7 +196,7 @@ class GlobalMemory:
             self._kept.append(storage)
         return self._stores[key]
 
-    def pointer(self, tensor: Any) -> Pointer:
+    def pointer(self, tensor: Value) -> Pointer:
         """Return the address of a torch tensor's first element."""
         name = str(tensor.dtype).removeprefix("torch.")
         if name not in TORCH_NAMES:

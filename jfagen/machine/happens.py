@@ -6,12 +6,12 @@ for each access. Numbers below `base` are ordered before everything and have no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from .memory import Region, Storage
-from .report import Access, MachineStop, Place, Race
+from .report import Access, MachineStop, Race
 
 _COMPACT_EVERY = 1024
 
@@ -29,9 +29,16 @@ class _Record:
     region: Region
     write: bool
     number: int
-    access: Access
+    access: Callable[[], Access]
+    role: str
     generic: bool
     fenced: bool = False
+
+
+def unfenced_read(old: _Record, storage: Storage, *, write: bool, generic: bool) -> bool:
+    """Tell whether TMA or MMA reads SMEM that registers wrote without a proxy fence."""
+    stored = old.write and old.generic and not old.fenced
+    return stored and storage is Storage.SMEM and not write and not generic
 
 
 @dataclass(slots=True)
@@ -62,7 +69,8 @@ class Order:
         write: bool,
         number: int,
         before: int,
-        access: Access,
+        access: Callable[[], Access],
+        role: str,
         generic: bool,
     ) -> list[str]:
         """Check one access against all earlier ones and keep it.
@@ -75,28 +83,31 @@ class Order:
         """
         kept = []
         unfenced = []
+        start, stop = region.start, region.stop
         for old in self.records[storage]:
-            if not old.region.overlaps(region) or old.number == number:
+            other = old.region
+            apart = other.start >= stop or start >= other.stop
+            if apart or old.number == number or not other.overlaps(region):
                 kept.append(old)
                 continue
             shift = old.number - self.base
             ordered = shift < 0 or (before >> shift) & 1
             if (write or old.write) and not ordered:
-                raise MachineStop(Race(first=old.access, second=access))
-            if old.write and old.generic and not generic and not old.fenced:
-                unfenced.append(old.access.buffer)
+                raise MachineStop(Race(first=old.access(), second=access()))
+            if unfenced_read(old, storage, write=write, generic=generic):
+                unfenced.append(old.access().buffer)
                 old.fenced = True
             # A later access that conflicts with `old` also conflicts with what covers it.
             if not (ordered and (write or not old.write) and region.covers(old.region)):
                 kept.append(old)
-        kept.append(_Record(region, write, number, access, generic))
+        kept.append(_Record(region, write, number, access, role, generic))
         self.records[storage] = kept
         return unfenced
 
-    def fence(self, place: Place) -> None:
+    def fence(self, role: str) -> None:
         """Mark the earlier SMEM stores of a role as visible to TMA and MMA."""
         for record in self.records[Storage.SMEM]:
-            if record.generic and record.access.place.role == place.role:
+            if record.generic and record.role == role:
                 record.fenced = True
 
     def needs_compaction(self) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+
+import numpy as np
 
 from .barriers import Barriers, NamedBarrier, Slot
+from .dtypes import Array
 from .global_memory import GlobalMemory
-from .happens import Order
+from .happens import Clocked, Order
 from .memory import Memory, View
 from .report import Access, Blocked, Fault, MachineFault, MachineStop, Place
 from .scheduler import Operation, Role, Scheduler
 from .source import SourceMap
+from .values import Value
 
 
 class Cta:
@@ -27,7 +30,7 @@ class Cta:
         self.named: dict[int, NamedBarrier] = {}
         self.roles: list[Role] = []
         self.operations: set[Operation] = set()
-        self.task_depth: list[list[Any]] = []
+        self.task_depth: list[list[Value]] = []
         self.clc_refused = False
         self.tiles = [number]
 
@@ -39,7 +42,7 @@ class Cta:
         rest = [role for role in self.roles if role.finished or role.joining]
         slots = [slot for barriers in self.barriers for slot in barriers.slots]
         named = list(self.named.values())
-        sets = [
+        sets: list[Clocked] = [
             *rest,
             *(role.mma_before for role in self.roles),
             *(group for role in self.roles for group in role.store_groups if group.done),
@@ -48,7 +51,8 @@ class Cta:
             *(barrier.arriving for barrier in named),
             *(released for barrier in named for released in barrier.released.values()),
         ]
-        self.order.compact([*live, *self.operations], sets)
+        actors: list[Clocked] = [*live, *self.operations]
+        self.order.compact(actors, sets)
 
 
 class Machine:
@@ -63,6 +67,7 @@ class Machine:
         self.grid = (1, 1, 1)
         self.next_cta = 0
         self.ctas: list[Cta] = []
+        self.matmul: Callable[[Array, Array], Array] = np.matmul
 
     @property
     def role(self) -> Role:
@@ -120,18 +125,21 @@ class Machine:
             number=number,
             before=role.before,
             access=self.access(view, action, self.place()),
+            role=role.name,
             generic=True,
         )
         role.before |= order.bit(number)
 
-    def access(self, view: View, action: str, place: Place) -> Access:
-        """Return the description of one access."""
-        extent = f"{'x'.join(map(str, view.shape))} {view.dtype}, {_extent(view)}"
-        return Access(place=place, action=action, buffer=view.label, extent=extent)
+    def access(self, view: View, action: str, place: Place) -> Callable[[], Access]:
+        """Return what describes one access, for the case that it is reported."""
 
-    def touch_all(
-        self, operation: Operation, accesses: list[tuple[View, bool, str]]
-    ) -> int:
+        def describe() -> Access:
+            extent = f"{'x'.join(map(str, view.shape))} {view.dtype}, {_extent(view)}"
+            return Access(place=place, action=action, buffer=view.label, extent=extent)
+
+        return describe
+
+    def touch_all(self, operation: Operation, accesses: list[tuple[View, bool, str]]) -> int:
         """Record the accesses of an asynchronous operation; returns the set after it."""
         order: Order = operation.cta.order
         number = order.new_event()
@@ -143,6 +151,7 @@ class Machine:
                 number=number,
                 before=operation.before,
                 access=self.access(view, action, operation.place),
+                role=operation.place.role,
                 generic=False,
             )
             for buffer in unfenced:
@@ -228,5 +237,4 @@ def _extent(view: View) -> str:
     region = view.region
     if view.storage == "smem":
         return f"bytes {region.start} to {region.stop}"
-    first, last = region.start % 2048, region.start % 2048 + region.width
-    return f"columns {first // 4} to {-(-last // 4)}"
+    return f"columns {region.start // 4} to {-(-region.stop // 4)}"

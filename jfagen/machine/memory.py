@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from .dtypes import Array, DType
 from .report import MachineFault
+from .values import Value
 
 SMEM_BYTES = 232_448
 TMEM_LANES = 128
 TMEM_COLUMNS = 512
-_TMEM_PITCH = TMEM_COLUMNS * 4
 _MBARRIER_BYTES = 8
 _SMEM_ALIGNMENT = 128
 
@@ -26,28 +25,26 @@ class Storage(StrEnum):
     TMEM = "tmem"
 
 
-@dataclass(frozen=True, slots=True)
 class Region:
     """`rows` runs of `width` bytes, `pitch` bytes apart, the first at byte `start`.
 
-    A TMEM run is the part of one lane, whose bytes are numbered lane * 2048 + column * 4.
+    In TMEM `rows` counts lanes from lane 0 and `start` the bytes inside a lane; `pitch` is 0.
     """
 
-    start: int
-    rows: int
-    pitch: int
-    width: int
+    __slots__ = ("pitch", "rows", "start", "stop", "width")
 
-    @property
-    def stop(self) -> int:
-        """Return the byte after the last one."""
-        return self.start + (self.rows - 1) * self.pitch + self.width
+    def __init__(self, start: int, rows: int, pitch: int, width: int) -> None:
+        self.start = start
+        self.rows = rows
+        self.pitch = pitch
+        self.width = width
+        self.stop = start + (rows - 1) * pitch + width
 
     def overlaps(self, other: Region) -> bool:
         """Tell whether both hold a common byte."""
         if self.start >= other.stop or other.start >= self.stop:
             return False
-        if self.rows == 1 and other.rows == 1:
+        if not self.pitch or (self.rows == 1 and other.rows == 1):
             return True
         if self.pitch == other.pitch and self.rows > 1 and other.rows > 1:
             return _overlap_same_pitch(self, other)
@@ -55,13 +52,14 @@ class Region:
             run, strided = (self, other) if self.rows == 1 else (other, self)
             first = max(0, -((strided.start + strided.width - 1 - run.start) // strided.pitch))
             return first < strided.rows and strided.start + first * strided.pitch < run.stop
-        return any(self.overlaps(Region(other.start + r * other.pitch, 1, 1, other.width))
-                   for r in range(other.rows))
+        runs = (Region(other.start + r * other.pitch, 1, 1, other.width) for r in range(other.rows))
+        return any(self.overlaps(run) for run in runs)
 
     def covers(self, other: Region) -> bool:
         """Tell whether every byte of `other` is surely in here."""
-        if self.rows == 1:
-            return self.start <= other.start and other.stop <= self.stop
+        if not self.pitch or self.rows == 1:
+            inside = self.start <= other.start and other.stop <= self.stop
+            return inside and (bool(self.pitch) or self.rows >= other.rows)
         if other.rows > 1 and self.pitch != other.pitch:
             return False
         row, column = divmod(other.start - self.start, self.pitch)
@@ -93,7 +91,7 @@ class View:
         """Return the sizes of the view."""
         return list(self.array.shape)
 
-    def __getitem__(self, index: Any) -> View:
+    def __getitem__(self, index: Value) -> View:
         raise MachineFault("index", f"`{self.name}` is one slot already")
 
 
@@ -145,7 +143,7 @@ class Memory:
         lanes, elements = shape
         width = tmem_columns(elements, dtype)
         array = self.tmem[:lanes, column : column + width].view(dtype.stored)[:, :elements]
-        return array, Region(column * 4, lanes, _TMEM_PITCH, elements * dtype.itemsize)
+        return array, Region(column * 4, lanes, 0, elements * dtype.itemsize)
 
 
 def tmem_columns(elements: int, dtype: DType) -> int:
@@ -185,13 +183,15 @@ class Buffer:
 
     def grow_root(self) -> None:
         """Make the backing allocation large enough for the last slots."""
-        end = max(self.start(i) for i in range(max(0, self.num - self.group), self.num)) + self.width
+        end = (
+            max(self.start(i) for i in range(max(0, self.num - self.group), self.num)) + self.width
+        )
         if end > self.root.size:
             if self.root.base is not None:
                 raise MachineFault("alias", f"`{self.name}` grows storage that is in use already")
             self.root.size = end
 
-    def __getitem__(self, index: Any) -> View:
+    def __getitem__(self, index: Value) -> View:
         slot = int(index)
         if not 0 <= slot < self.num:
             raise MachineFault("index", f"`{self.name}[{slot}]` has {self.num} slots")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from .barriers import Slot
 from .dtypes import BFLOAT16, FLOAT16, FLOAT32, to_held
@@ -13,6 +10,7 @@ from .machine import Machine
 from .memory import Storage, View
 from .report import MachineFault
 from .scheduler import Operation
+from .values import Value
 
 
 def _check(a: View, b: View, acc: View) -> None:
@@ -31,16 +29,16 @@ def _check(a: View, b: View, acc: View) -> None:
 
 def async_dot(
     machine: Machine,
-    A: View,  # noqa: N803
-    B: View,  # noqa: N803
+    A: View,
+    B: View,
     acc: View,
-    use_acc: Any = None,
-    pred: Any = None,
-    mBarriers: Sequence[Slot] = (),  # noqa: N803
+    use_acc: Value = None,
+    pred: Value = None,
+    mBarriers: Sequence[Slot] = (),
     two_ctas: bool = False,
     force_async: bool = False,
-    input_precision: Any = None,
-    out_dtype: Any = None,
+    input_precision: Value = None,
+    out_dtype: Value = None,
 ) -> None:
     """Multiply A (m x k) and B (k x n) into a float32 accumulator in TMEM, later.
 
@@ -59,7 +57,7 @@ def async_dot(
         operation.before |= role.mma_before.before
         reads = [(A, False, "MMA read of A"), (B, False, "MMA read of B")]
         after = machine.touch_all(operation, [*reads, (acc, True, "MMA accumulation")])
-        product = np.matmul(to_held(A.array, A.dtype), to_held(B.array, B.dtype))
+        product = machine.matmul(to_held(A.array, A.dtype), to_held(B.array, B.dtype))
         if add:
             acc.array[...] += product
         else:
@@ -87,7 +85,7 @@ def _commit(machine: Machine, barrier: Slot) -> None:
     machine.submit(run, queue=role.mma_queue)
 
 
-def tcgen05_commit(machine: Machine, mBarrier: Slot, two_ctas: bool = False) -> None:  # noqa: N803
+def tcgen05_commit(machine: Machine, mBarrier: Slot, two_ctas: bool = False) -> None:
     """Arrive at a barrier once all multiplications that this role issued so far are done.
 
     Raises:

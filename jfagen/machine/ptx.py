@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from .dtypes import FLOAT32, INT32, Array, DType
 from .report import MachineFault
 from .scalars import as_dtype
 from .tensor import Tensor, operand
+from .values import Value
 
-Value = Array | tuple[Array, Array]
+Register = Array | tuple[Array, Array]
 
 
 def _fused(a: Array, b: Array, c: Array) -> Array:
@@ -28,7 +28,7 @@ def _tanh(a: Array) -> Array:
 
 
 # Without `.ftz` subnormal results differ from the hardware's by less than 2^-126.
-_FLOAT: dict[str, Callable[..., Any]] = {
+_FLOAT: dict[str, Callable[..., Value]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -44,7 +44,7 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "tanh": _tanh,
 }
-_BITS: dict[str, Callable[..., Any]] = {
+_BITS: dict[str, Callable[..., Value]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -79,11 +79,11 @@ class _Registers:
     """The named registers of one block of inline assembly."""
 
     def __init__(self, inputs: Sequence[Array], outputs: int) -> None:
-        self.values: dict[str, Value] = {
+        self.values: dict[str, Register] = {
             f"${outputs + index}": value for index, value in enumerate(inputs)
         }
 
-    def read(self, name: str) -> Value:
+    def read(self, name: str) -> Register:
         if name.startswith("{"):
             low, high = (self.single(part.strip()) for part in name[1:-1].split(","))
             return low, high
@@ -97,7 +97,7 @@ class _Registers:
             raise MachineFault("inline-asm", f"`{name}` is a pair where one register is needed")
         return value
 
-    def write(self, name: str, value: Value) -> None:
+    def write(self, name: str, value: Register) -> None:
         if not name.startswith("{"):
             self.values[name] = value
             return
@@ -107,7 +107,7 @@ class _Registers:
             self.values[part.strip()] = half
 
 
-def _literal(name: str) -> Any:
+def _literal(name: str) -> Value:
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", name):
         return np.array([int(name[2:], 16)], np.uint32).view(np.float32)[0]
     if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)", name):
@@ -151,7 +151,7 @@ def _execute(opcode: str, operands: tuple[str, ...], registers: _Registers) -> N
         raise MachineFault("inline-asm", f"unknown instruction `{opcode}`")
 
 
-def _typed(value: Value, dtype: DType, shape: tuple[int, ...]) -> Array:
+def _typed(value: Register, dtype: DType, shape: tuple[int, ...]) -> Array:
     if isinstance(value, tuple):
         raise MachineFault("inline-asm", "an output is a pair")
     if dtype is FLOAT32:
@@ -166,12 +166,12 @@ def _typed(value: Value, dtype: DType, shape: tuple[int, ...]) -> Array:
 def inline_asm(
     asm: str,
     constraints: str,
-    args: Sequence[Any],
-    dtype: Any,
+    args: Sequence[Value],
+    dtype: Value,
     is_pure: bool = True,
     pack: int = 1,
-    **_: Any,
-) -> Any:
+    **_: Value,
+) -> Value:
     """Return the result tensors of a block of PTX applied to every group of `pack` elements.
 
     Raises:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from .values import Value
 
 
 class Kind(StrEnum):
@@ -119,7 +120,7 @@ class Outcome:
     """
 
     kind: Kind
-    outputs: tuple[Any, ...] = ()
+    outputs: tuple[Value, ...] = ()
     reports: tuple[Report, ...] = ()
     trace: str = ""
     steps: int = 0

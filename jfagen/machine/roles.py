@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from .machine import Machine
 from .report import Blocked, MachineFault
 from .scheduler import Role
+from .values import Value
 
 Body = Callable[[], None]
 
@@ -33,7 +33,7 @@ class TaskScope:
         self._machine.cta.task_depth.append([])
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: Value, error: Value, traceback: Value) -> None:
         machine = self._machine
         tasks: list[_Task] = machine.cta.task_depth.pop()
         if kind is not None:
@@ -95,19 +95,19 @@ def _check(tasks: list[_Task]) -> None:
             raise MachineFault("roles", f"a role cannot ask for {task.registers} registers")
 
 
-def async_tasks(machine: Machine, exclusive: bool = False, **_: Any) -> TaskScope:
+def async_tasks(machine: Machine, exclusive: bool = False, **_: Value) -> TaskScope:
     """Return the scope in which the roles of a CTA are declared."""
     return TaskScope(machine)
 
 
 def async_task(
     machine: Machine,
-    *names: Any,
-    num_warps: Any = 1,
-    registers: Any = None,
-    num_regs: Any = None,
-    replicate: Any = 1,
-    warp_group_start_id: Any = None,
+    *names: Value,
+    num_warps: Value = 1,
+    registers: Value = None,
+    num_regs: Value = None,
+    replicate: Value = 1,
+    warp_group_start_id: Value = None,
 ) -> Callable[[Body], None]:
     """Return a decorator that declares its function as the body of a role.
 

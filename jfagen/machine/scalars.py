@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from .dtypes import BFLOAT16, FLOAT32, INT1, INT32, INT64, DType
 from .report import MachineFault
+from .values import Value
 
 _MASK = {32: 0xFFFFFFFF, 64: 0xFFFFFFFFFFFFFFFF}
 
@@ -32,7 +32,7 @@ class _Integer(int):
     dtype = INT32
     shape: tuple[int, ...] = ()
 
-    def to(self, target: Any, **_: Any) -> Any:
+    def to(self, target: Value, **_: Value) -> Value:
         """Return this scalar converted to another element type."""
         return make_scalar(int(self), as_dtype(target))
 
@@ -63,7 +63,7 @@ class Float32(float):
     dtype = FLOAT32
     shape: tuple[int, ...] = ()
 
-    def to(self, target: Any, **_: Any) -> Any:
+    def to(self, target: Value, **_: Value) -> Value:
         """Return this scalar converted to another element type."""
         return make_scalar(float(self), as_dtype(target))
 
@@ -79,7 +79,7 @@ def wrap(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(value: Value) -> DType:
     """Return the machine's type for a type of the machine, of Triton or of torch.
 
     Raises:
@@ -95,7 +95,7 @@ def as_dtype(value: Any) -> DType:
     raise MachineFault("unknown-type", f"element type {value} is not known")
 
 
-def make_scalar(value: Any, dtype: DType) -> Any:
+def make_scalar(value: Value, dtype: DType) -> Value:
     """Return a runtime scalar of an element type."""
     if dtype is INT1:
         return Int1(bool(value))
@@ -112,18 +112,18 @@ def make_scalar(value: Any, dtype: DType) -> Any:
     return Tensor(np.asarray(value).astype(dtype.held), dtype)
 
 
-def _integer_result(left: _Integer, right: int, value: int) -> Any:
+def _integer_result(left: _Integer, right: int, value: int) -> Value:
     bits = max(left.bits, getattr(right, "bits", 0), 32)
     return Int64(wrap(value, 64)) if bits == 64 else Int32(wrap(value, 32))
 
 
-def _integer_operator(operation: Callable[[int, int], int], reflected: bool) -> Any:
-    def apply(self: _Integer, other: Any) -> Any:
+def _integer_operator(operation: Callable[[int, int], int], reflected: bool) -> Value:
+    def apply(self: _Integer, other: Value) -> Value:
         if not isinstance(other, int):
             if isinstance(other, float):
                 float_operation = _FLOAT_TWINS.get(operation, operation)
                 left, right = (other, float(self)) if reflected else (float(self), other)
-                return Float32(np.float32(float_operation(left, right)))  # type: ignore[arg-type]
+                return Float32(np.float32(float_operation(left, right)))
             return NotImplemented
         left_int, right_int = (int(other), int(self)) if reflected else (int(self), int(other))
         return _integer_result(self, other, operation(left_int, right_int))
@@ -131,8 +131,8 @@ def _integer_operator(operation: Callable[[int, int], int], reflected: bool) -> 
     return apply
 
 
-def _bit_operator(operation: Callable[[int, int], int]) -> Any:
-    def apply(self: _Integer, other: Any) -> Any:
+def _bit_operator(operation: Callable[[int, int], int]) -> Value:
+    def apply(self: _Integer, other: Value) -> Value:
         if not isinstance(other, int):
             return NotImplemented
         value = operation(int(self), int(other))
@@ -143,14 +143,14 @@ def _bit_operator(operation: Callable[[int, int], int]) -> Any:
     return apply
 
 
-def _true_divide(self: _Integer, other: Any) -> Any:
+def _true_divide(self: _Integer, other: Value) -> Value:
     if isinstance(other, int | float):
         return Float32(float(self)) / float(other)
     return NotImplemented
 
 
-def _comparison(operation: Callable[[Any, Any], Any], base: type) -> Any:
-    def apply(self: Any, other: Any) -> Any:
+def _comparison(operation: Callable[[Value, Value], Value], base: type) -> Value:
+    def apply(self: Value, other: Value) -> Value:
         if isinstance(other, int | float):
             return Int1(operation(base(self), other))
         return NotImplemented
@@ -158,8 +158,8 @@ def _comparison(operation: Callable[[Any, Any], Any], base: type) -> Any:
     return apply
 
 
-def _float_operator(operation: Callable[[Any, Any], Any], reflected: bool) -> Any:
-    def apply(self: Float32, other: Any) -> Any:
+def _float_operator(operation: Callable[[Value, Value], Value], reflected: bool) -> Value:
+    def apply(self: Float32, other: Value) -> Value:
         if not isinstance(other, int | float):
             return NotImplemented
         left, right = np.float32(self), np.float32(other)
@@ -168,7 +168,7 @@ def _float_operator(operation: Callable[[Any, Any], Any], reflected: bool) -> An
     return apply
 
 
-_FLOAT_TWINS: dict[Any, Any] = {
+_FLOAT_TWINS: dict[Value, Value] = {
     _truncating_divide: operator.floordiv,
     _truncating_modulo: operator.mod,
 }
@@ -181,7 +181,7 @@ _INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "lshift": operator.lshift,
     "rshift": operator.rshift,
 }
-_FLOAT_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+_FLOAT_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -205,7 +205,7 @@ def _install() -> None:
         setattr(Float32, f"__{name}__", _float_operator(float_operation, False))
         setattr(Float32, f"__r{name}__", _float_operator(float_operation, True))
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        comparison: Callable[[Any, Any], Any] = getattr(operator, name)
+        comparison: Callable[[Value, Value], Value] = getattr(operator, name)
         setattr(_Integer, f"__{name}__", _comparison(comparison, int))
         setattr(Float32, f"__{name}__", _comparison(comparison, float))
     setattr(_Integer, "__truediv__", _true_divide)  # noqa: B010

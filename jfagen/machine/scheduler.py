@@ -8,13 +8,13 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import greenlet
+import greenlet  # type: ignore[import-untyped]
 import numpy as np
 
 from .barriers import Released
 from .report import Blocked, Deadlock, Fault, MachineFault, MachineStop, Place
+from .values import Value
 
 STEP_BOUND = 5_000_000
 
@@ -51,7 +51,7 @@ class Operation:
     run: Callable[[Operation], None]
     before: int
     place: Place
-    cta: Any = None
+    cta: Value = None
     queue: deque[Operation] | None = None
     done: bool = False
 
@@ -64,7 +64,7 @@ class Role:
     base_name: str
     replica: int
     warps: int
-    cta: Any
+    cta: Value
     number: int
     line: int
     before: int = 0
@@ -75,7 +75,7 @@ class Role:
     mma_before: Released = field(default_factory=Released)
     joining: bool = False
     store_groups: deque[Operation] = field(default_factory=deque)
-    fiber: Any = None
+    fiber: Value = None
 
     def matches(self, name: str) -> bool:
         """Tell whether `name` means this role, with or without its index."""
@@ -94,6 +94,7 @@ class Scheduler:
         self.steps = 0
         self.current: Role | None = None
         self.started = 0
+        self.starved_exists = not policy.role
         self._trace = array("q")
         self._main = greenlet.getcurrent()
 
@@ -110,6 +111,7 @@ class Scheduler:
         self.started += 1
         role.fiber = greenlet.greenlet(run, self._main)
         self.roles.append(role)
+        self.starved_exists |= role.matches(self.policy.role)
 
     def pause(self) -> None:
         """Let the scheduler choose again."""
@@ -208,7 +210,10 @@ class Scheduler:
                 self.pending.append(operation.queue[0])
 
     def _deadlock(self) -> Deadlock:
-        return Deadlock(blocked=tuple(role.blocked() for role in self.roles if role.blocked))
+        # A role that waits for the end of the others says nothing about why they do not end.
+        stuck = [role for role in self.roles if role.blocked and not role.joining]
+        stuck.sort(key=lambda role: (role.cta.number, role.number))
+        return Deadlock(blocked=tuple(role.blocked() for role in stuck if role.blocked))
 
     def _kill(self) -> None:
         for role in self.roles:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .barriers import Barriers, NamedBarrier, Slot, make_barriers
@@ -12,6 +10,7 @@ from .machine import Machine
 from .report import Blocked, MachineFault
 from .scalars import make_scalar
 from .tensor import Tensor, operand
+from .values import Value
 
 
 def new_barriers(
@@ -24,14 +23,14 @@ def new_barriers(
     return barriers
 
 
-def alloc_barriers(machine: Machine, num_barriers: Any, arrive_count: Any = 1) -> Barriers:
+def alloc_barriers(machine: Machine, num_barriers: Value, arrive_count: Value = 1) -> Barriers:
     """Return mbarriers on which each role arrives once."""
     name = machine.name_here("barriers")
     return new_barriers(machine, name, int(num_barriers), int(arrive_count))
 
 
 def alloc_warp_barrier(
-    machine: Machine, num_barriers: Any, num_warps: Any = 1, num_arrivals: Any = 1
+    machine: Machine, num_barriers: Value, num_warps: Value = 1, num_arrivals: Value = 1
 ) -> Barriers:
     """Return mbarriers on which every thread arrives: 32 x warps x arrivals a phase."""
     name = machine.name_here("barriers")
@@ -39,7 +38,7 @@ def alloc_warp_barrier(
     return new_barriers(machine, name, int(num_barriers), count, per_thread=True)
 
 
-def _slot(barrier: Any) -> Slot:
+def _slot(barrier: Value) -> Slot:
     if isinstance(barrier, Barriers) and len(barrier.slots) == 1:
         return barrier.slots[0]
     if not isinstance(barrier, Slot):
@@ -47,7 +46,7 @@ def _slot(barrier: Any) -> Slot:
     return barrier
 
 
-def barrier_wait(machine: Machine, bar: Any, phase: Any, pred: Any = None) -> None:
+def barrier_wait(machine: Machine, bar: Value, phase: Value, pred: Value = None) -> None:
     """Wait until the phase with this parity is complete.
 
     Raises:
@@ -62,10 +61,10 @@ def barrier_wait(machine: Machine, bar: Any, phase: Any, pred: Any = None) -> No
 
 def barrier_arrive(
     machine: Machine,
-    bar: Any,
-    arrive_count: Any = 1,
-    remote_cta_rank: Any = None,
-    pred: Any = None,
+    bar: Value,
+    arrive_count: Value = 1,
+    remote_cta_rank: Value = None,
+    pred: Value = None,
 ) -> None:
     """Arrive once for the role, or once for each of its threads on a warp barrier.
 
@@ -82,14 +81,14 @@ def barrier_arrive(
     machine.scheduler.pause()
 
 
-def barrier_expect_bytes(machine: Machine, bar: Any, size: Any, pred: Any = None) -> None:
+def barrier_expect_bytes(machine: Machine, bar: Value, size: Value, pred: Value = None) -> None:
     """Arrive once and add bytes that the phase has to wait for."""
     if pred is None or pred:
         _slot(bar).expect(int(size), machine.role.before)
         machine.scheduler.pause()
 
 
-def _named_arrive(machine: Machine, number: Any, threads: Any) -> tuple[NamedBarrier, int]:
+def _named_arrive(machine: Machine, number: Value, threads: Value) -> tuple[NamedBarrier, int]:
     role, key = machine.role, int(number)
     if not 0 <= key < 16 or int(threads) % 32:
         raise MachineFault("named-barrier", f"no named barrier {key} of {int(threads)} threads")
@@ -97,13 +96,13 @@ def _named_arrive(machine: Machine, number: Any, threads: Any) -> tuple[NamedBar
     return barrier, barrier.arrive(32 * role.warps, int(threads), role.before)
 
 
-def named_barrier_arrive(machine: Machine, bar: Any, arrive_count: Any) -> None:
+def named_barrier_arrive(machine: Machine, bar: Value, arrive_count: Value) -> None:
     """Count the role's threads at a named barrier and go on."""
     _named_arrive(machine, bar, arrive_count)
     machine.scheduler.pause()
 
 
-def named_barrier_wait(machine: Machine, bar: Any, arrive_count: Any) -> None:
+def named_barrier_wait(machine: Machine, bar: Value, arrive_count: Value) -> None:
     """Count the role's threads at a named barrier and wait for the others."""
     barrier, generation = _named_arrive(machine, bar, arrive_count)
     place = machine.place()
@@ -132,7 +131,7 @@ def fence(machine: Machine, scope: str) -> None:
     if scope not in ("async_shared", "gpu", "sys"):
         raise MachineFault("fence", f"unknown fence scope {scope}")
     if scope == "async_shared":
-        machine.cta.order.fence(machine.place())
+        machine.cta.order.fence(machine.role.name)
 
 
 def fence_async_shared(machine: Machine) -> None:
@@ -144,7 +143,7 @@ def fence_mbarrier_init_cluster(machine: Machine) -> None:
     """Do nothing: barriers are ready before any role runs."""
 
 
-def vote_ballot_sync(machine: Machine, mask: Any, pred: Any) -> Any:
+def vote_ballot_sync(machine: Machine, mask: Value, pred: Value) -> Value:
     """Return for each element the 32 votes of its warp; one row of the tile is one thread.
 
     Raises:

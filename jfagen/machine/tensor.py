@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from .dtypes import BFLOAT16, FLOAT32, INT1, INT32, INT64, Array, DType, Kind, convert, promote
 from .report import MachineFault
 from .scalars import as_dtype, make_scalar
+from .values import Value
 
 
 class Tensor:
@@ -28,11 +28,11 @@ class Tensor:
         return list(self.data.shape)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802
+    def T(self) -> Tensor:
         """Return the transposed matrix."""
         return Tensor(self.data.T, self.dtype)
 
-    def to(self, target: Any, **options: Any) -> Tensor:
+    def to(self, target: Value, **options: Value) -> Tensor:
         """Return this tensor converted, floats rounded to nearest even.
 
         Raises:
@@ -43,7 +43,7 @@ class Tensor:
         dtype = as_dtype(target)
         return Tensor(convert(self.data, self.dtype, dtype), dtype)
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Value) -> Value:
         """Return the same elements in another shape; shape () gives a scalar."""
         sizes = _sizes(shape)
         if int(np.prod(sizes)) != self.data.size:
@@ -52,11 +52,11 @@ class Tensor:
 
     view = reshape
 
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *dims: Value) -> Tensor:
         """Return the tensor with its dimensions in another order."""
         return Tensor(self.data.transpose(_sizes(dims)), self.dtype)
 
-    def trans(self, *dims: Any) -> Tensor:
+    def trans(self, *dims: Value) -> Tensor:
         """Return the transposed tensor."""
         return self.permute(*dims) if dims else Tensor(self.data.T, self.dtype)
 
@@ -70,15 +70,15 @@ class Tensor:
         """Return the tensor with one more dimension of size one."""
         return Tensor(np.expand_dims(self.data, axis), self.dtype)
 
-    def broadcast_to(self, *shape: Any) -> Tensor:
+    def broadcast_to(self, *shape: Value) -> Tensor:
         """Return the tensor repeated to a shape."""
         return Tensor(np.broadcast_to(self.data, _sizes(shape)), self.dtype)
 
-    def item(self) -> Any:
+    def item(self) -> Value:
         """Return the only element as a runtime scalar."""
         return scalar_of(self)
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: Value) -> Tensor:
         keys = key if isinstance(key, tuple) else (key,)
         if not all(k is None or k == slice(None) for k in keys):
             raise MachineFault("shape", f"only `None` and `:` can index a register tensor: {key}")
@@ -95,27 +95,27 @@ class Tensor:
     def __invert__(self) -> Tensor:
         return Tensor(~self.data, self.dtype)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Value:
         return compare(operator.eq, self, other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Value:
         return compare(operator.ne, self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _sizes(shape: Sequence[Any]) -> tuple[int, ...]:
+def _sizes(shape: Sequence[Value]) -> tuple[int, ...]:
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         shape = shape[0]
     return tuple(int(size) for size in shape)
 
 
-def scalar_of(tensor: Tensor) -> Any:
+def scalar_of(tensor: Tensor) -> Value:
     """Return the only element of a tensor as a runtime scalar."""
     return make_scalar(tensor.data.reshape(()).item(), tensor.dtype)
 
 
-def operand(value: Any, beside: DType) -> Tensor:
+def operand(value: Value, beside: DType) -> Tensor:
     """Return an operand as a tensor; a plain Python number takes the type of what it meets.
 
     Raises:
@@ -134,14 +134,16 @@ def operand(value: Any, beside: DType) -> Tensor:
     elif isinstance(value, float):
         dtype = beside if beside.is_float else FLOAT32
     else:
-        raise MachineFault("operand", f"a {type(value).__name__} is no operand of tensor arithmetic")
+        raise MachineFault(
+            "operand", f"a {type(value).__name__} is no operand of tensor arithmetic"
+        )
     if dtype.kind is Kind.INT and isinstance(value, int):
         value = np.asarray(value).astype(dtype.held)
     data = np.asarray(value, dtype.held)
     return Tensor(convert(data, FLOAT32, dtype) if dtype is BFLOAT16 else data, dtype)
 
 
-def pair(left: Any, right: Any) -> tuple[Array, Array, DType]:
+def pair(left: Value, right: Value) -> tuple[Array, Array, DType]:
     """Return both operands in the type in which they meet, and that type."""
     if isinstance(left, Tensor):
         right = operand(right, left.dtype)
@@ -152,7 +154,7 @@ def pair(left: Any, right: Any) -> tuple[Array, Array, DType]:
     return convert(left.data, left.dtype, dtype), convert(right.data, right.dtype, dtype), dtype
 
 
-def elementwise(operation: Callable[[Array, Array], Array], left: Any, right: Any) -> Tensor:
+def elementwise(operation: Callable[[Array, Array], Array], left: Value, right: Value) -> Tensor:
     """Return an elementwise operation of two operands, rounded to their common type.
 
     Raises:
@@ -169,7 +171,7 @@ def elementwise(operation: Callable[[Array, Array], Array], left: Any, right: An
     return Tensor(result if result.dtype == dtype.held else result.astype(dtype.held), dtype)
 
 
-def compare(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Tensor:
+def compare(operation: Callable[[Value, Value], Value], left: Value, right: Value) -> Tensor:
     """Return the truth values of a comparison."""
     left_data, right_data, _ = pair(left, right)
     return Tensor(operation(left_data, right_data), INT1)
@@ -182,7 +184,7 @@ def _divide(left: Array, right: Array) -> Array:
     return result
 
 
-def true_divide(left: Any, right: Any) -> Tensor:
+def true_divide(left: Value, right: Value) -> Tensor:
     """Return the float quotient."""
     left_data, right_data, dtype = pair(left, right)
     result = _divide(left_data, right_data)
@@ -203,7 +205,7 @@ def _truncating_modulo(left: Array, right: Array) -> Array:
     return result
 
 
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -217,8 +219,8 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _method(operation: Callable[[Any, Any], Any], reflected: bool) -> Any:
-    def apply(self: Tensor, other: Any) -> Any:
+def _method(operation: Callable[[Value, Value], Value], reflected: bool) -> Value:
+    def apply(self: Tensor, other: Value) -> Value:
         if not isinstance(other, int | float | Tensor):
             return NotImplemented
         left, right = (other, self) if reflected else (self, other)

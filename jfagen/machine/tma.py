@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from .memory import Storage, View
 from .report import Blocked, MachineFault, Place
 from .scheduler import Operation
 from .tensor import Tensor, operand
+from .values import Value
 
 _ADDRESS_SPACE = 1 << 64
 
@@ -118,11 +118,11 @@ class Descriptor:
         total = combine(to_held(target, self.dtype), to_held(values, self.dtype))
         target[...] = to_stored(convert(total, FLOAT32, self.dtype), self.dtype)
 
-    def load(self, coordinates: Sequence[Any]) -> Tensor:
+    def load(self, coordinates: Sequence[Value]) -> Tensor:
         """Return a box in registers."""
         return Tensor(to_held(self.read([int(c) for c in coordinates]), self.dtype), self.dtype)
 
-    def store(self, coordinates: Sequence[Any], value: Any) -> None:
+    def store(self, coordinates: Sequence[Value], value: Value) -> None:
         """Store a box from registers, at once."""
         tile = operand(value, self.dtype)
         stored = to_stored(convert(tile.data, tile.dtype, self.dtype), self.dtype)
@@ -130,13 +130,13 @@ class Descriptor:
 
 
 def make_descriptor(
-    machine: Machine, pointer: Pointer, shape: Any, strides: Any, block: Any, padding: str
+    machine: Machine, pointer: Pointer, shape: Value, strides: Value, block: Value, padding: str
 ) -> Descriptor:
     """Return the descriptor of a tensor at an address."""
     return Descriptor(
         machine=machine,
         memory=pointer.store,
-        dtype=pointer.dtype,
+        dtype=pointer.element,
         base=int(pointer.offset),
         shape=tuple(int(size) for size in shape),
         strides=tuple(int(stride) for stride in strides),
@@ -145,7 +145,7 @@ def make_descriptor(
     )
 
 
-def _check(desc: Descriptor, view: View, offsets: Sequence[Any]) -> list[int]:
+def _check(desc: Descriptor, view: View, offsets: Sequence[Value]) -> list[int]:
     if not isinstance(desc, Descriptor) or not isinstance(view, View):
         raise MachineFault("tma", "TMA needs a descriptor and one slot of a buffer")
     box, tile = ([n for n in shape if n != 1] for shape in (desc.block_shape, view.shape))
@@ -164,12 +164,12 @@ def async_descriptor_load(
     machine: Machine,
     desc: Descriptor,
     result: View,
-    offsets: Sequence[Any],
+    offsets: Sequence[Value],
     barrier: Slot,
-    pred: Any = None,
+    pred: Value = None,
     cache_modifier: str = "",
     eviction_policy: str = "",
-    multicast_targets: Sequence[Any] = (),
+    multicast_targets: Sequence[Value] = (),
     two_ctas: bool = False,
 ) -> None:
     """Load a box into SMEM later; the barrier then gets the bytes of the full box.
@@ -196,7 +196,7 @@ def async_descriptor_store(
     machine: Machine,
     desc: Descriptor,
     source: View,
-    offsets: Sequence[Any],
+    offsets: Sequence[Value],
     eviction_policy: str = "",
     store_reduce: str = "",
 ) -> None:
@@ -208,7 +208,7 @@ def async_descriptor_store(
     coordinates = _check(desc, source, offsets)
     role = machine.role
     # The compiler fences in the issuing role right before the store.
-    machine.cta.order.fence(machine.place())
+    machine.cta.order.fence(machine.role.name)
 
     def run(operation: Operation) -> None:
         operation.before = machine.touch_all(operation, [(source, False, "TMA store")])
@@ -218,7 +218,7 @@ def async_descriptor_store(
     machine.scheduler.pause()
 
 
-def async_descriptor_store_wait(machine: Machine, pendings: Any) -> None:
+def async_descriptor_store_wait(machine: Machine, pendings: Value) -> None:
     """Wait until all but the last `pendings` stores of this role have read their SMEM."""
     role, left = machine.role, int(pendings)
     groups = list(role.store_groups)[: max(0, len(role.store_groups) - left)]
@@ -237,13 +237,13 @@ def async_load(
     machine: Machine,
     src: Pointer,
     result: View,
-    mask: Any = None,
-    other: Any = None,
+    mask: Value = None,
+    other: Value = None,
     cache_modifier: str = "",
     eviction_policy: str = "",
     is_volatile: bool = False,
     bulk: bool = False,
-    bulk_size: Any = None,
+    bulk_size: Value = None,
     barrier: Slot | None = None,
 ) -> None:
     """Copy consecutive bytes into a 1-D SMEM buffer later; only the bulk form is known.
@@ -256,13 +256,13 @@ def async_load(
     slot = barrier
     size = result.array.nbytes if bulk_size is None else int(bulk_size)
     count, start = size // result.dtype.itemsize, int(src.offset)
-    if size % 16 or start * src.dtype.itemsize % 16:
+    if size % 16 or start * src.element.itemsize % 16:
         raise MachineFault("alignment", f"a bulk copy of {size} bytes from element {start}")
     src.checked(np.array([start, start + count - 1]), "bulk copy")
 
     def run(operation: Operation) -> None:
         after = machine.touch_all(operation, [(result, True, "bulk copy")])
-        result.array[:count] = src.store.elements(src.dtype)[start : start + count]
+        result.array[:count] = src.store.elements(src.element)[start : start + count]
         slot.complete_bytes(size, after)
 
     machine.submit(run)

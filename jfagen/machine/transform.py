@@ -146,13 +146,13 @@ class _Roles(ast.NodeTransformer):
         self._outer = outer
         self._number = 0
 
-    def visit_While(self, node: ast.While) -> ast.While:  # noqa: N802
+    def visit_While(self, node: ast.While) -> ast.While:
         self.generic_visit(node)
         tick = ast.parse(f"{TICK}()").body[0]
         node.body.insert(0, _relocate(tick, node))
         return node
 
-    def visit_With(self, node: ast.With) -> ast.stmt:  # noqa: N802
+    def visit_With(self, node: ast.With) -> ast.stmt:
         if not _is_role(node):
             self.generic_visit(node)
             return node

@@ -13,8 +13,8 @@ from ..types import Storage
 #: SMEM of a cluster-launch-control channel of one stage: a 16-byte answer and two mbarriers.
 CLC_BYTES = 32
 #: SMEM in which the toolchain hands scalars to the roles and keeps the tensor-memory address; it
-#: grows with what they capture. Measured on compiled kernels: 268 to 420 bytes with fbtriton 3.7.4.
-CAPTURE_BYTES = 420
+#: grows with what they capture. Measured on compiled kernels: 268 to 424 bytes with fbtriton 3.7.4.
+CAPTURE_BYTES = 424
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class Resources:
 
     Attributes:
         smem_bytes: buffers, barriers and the tile channel; without what the toolchain adds.
+        smem_limit: what the compiled kernel may take.
         tmem_columns: as allocated: a power of two.
         threads: of all roles, padded to groups of four warps.
         registers: per thread of every role, the default one as derived.
@@ -30,6 +31,7 @@ class Resources:
     """
 
     smem_bytes: int
+    smem_limit: int
     tmem_columns: int
     threads: int
     registers: dict[str, int]
@@ -54,6 +56,7 @@ def count_resources(program: Program, placement: Placement, sync: SyncPlan) -> R
     registers[default.name] = default_role_registers(program.target, default.warps, instances)
     return Resources(
         smem_bytes=smem,
+        smem_limit=program.target.smem_bytes,
         tmem_columns=allocated_columns(program.target, totals[Storage.TMEM]),
         threads=total_threads(default.warps, [warps for warps, _ in instances]),
         registers=registers,

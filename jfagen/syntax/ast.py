@@ -20,7 +20,7 @@ class Node:
     span: Span = field(compare=False, repr=False)
 
 
-# ---- Leaves ----------------------------------------------------------------------------------------
+# ---- Leaves ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class TuneSet(Node):
 Count: TypeAlias = Number | Cases | TuneRange | TuneSet
 
 
-# ---- Problem and tile ------------------------------------------------------------------------------
+# ---- Problem and tile --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +130,12 @@ class Tile(Node):
     sizes: tuple[TileSize, ...]
 
 
-# ---- Roles and buffers -----------------------------------------------------------------------------
+# ---- Roles and buffers -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role(Node):
-    """`role softmax[g] { warps 4  registers 184 }`; `default` is the word itself, where it stands."""
+    """`role softmax[g] { warps 4  registers 184 }`; `default` is the word, where said."""
 
     name: Name
     group: Name | None
@@ -193,7 +193,7 @@ class Buffer(Node):
     lives: Lives | None
 
 
-# ---- Placement -------------------------------------------------------------------------------------
+# ---- Placement ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,7 @@ class Together(Node):
     buffers: tuple[BufferRef, ...]
 
 
-# ---- Programs --------------------------------------------------------------------------------------
+# ---- Programs ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,7 @@ class Loop(Node):
     blocks: tuple[Block, ...]
 
 
-# ---- Pair ------------------------------------------------------------------------------------------
+# ---- Pair --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +323,7 @@ class Pair(Node):
     splits: tuple[Split, ...]
 
 
-# ---- Tiles -----------------------------------------------------------------------------------------
+# ---- Tiles -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +353,7 @@ class Tiles(Node):
     next: Next | None
 
 
-# ---- The whole -------------------------------------------------------------------------------------
+# ---- The whole ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

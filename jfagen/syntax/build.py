@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lark import Token, Transformer, Tree, v_args
+from lark import Token, Transformer_NonRecursive, Tree, v_args
 from lark.tree import Meta
 
 from ..diagnostics import Label, Note, Reporter, SourceFile, Span
@@ -36,7 +36,7 @@ class Setting:
 
 
 @v_args(meta=True, inline=True)
-class _Builder(Transformer[Token, ast.Schedule]):
+class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
     """One method per rule of the grammar, bottom up; rules without one pass their only child on."""
 
     def __init__(self, source: SourceFile, reporter: Reporter) -> None:
@@ -156,8 +156,7 @@ class _Builder(Transformer[Token, ast.Schedule]):
     # -- roles and buffers
 
     def role(self, meta: Meta, name: Token, *rest: ast.Name | Setting) -> ast.Role:
-        settings = [child for child in rest if isinstance(child, Setting)]
-        said = self._once(settings, f"in role `{name}`")
+        said = self._once(_every(rest, Setting), f"in role `{name}`")
         return ast.Role(
             name=self._name(name),
             group=_first(rest, ast.Name),
@@ -180,15 +179,14 @@ class _Builder(Transformer[Token, ast.Schedule]):
         node = ast.Lives(first=first, last=last, span=self._span(meta))
         return self._setting(meta, "lives", node)
 
-    def buffer(self, meta: Meta, memory: ast.Name, *rest: Any) -> ast.Buffer:
-        names = tuple(child for child in rest if isinstance(child, ast.BufferName))
-        element, dims, *settings = rest[len(names) :]
-        said = self._once(settings, f"for buffer `{names[0].name}`")
+    def buffer(self, meta: Meta, memory: ast.Name, *rest: object) -> ast.Buffer:
+        names = _every(rest, ast.BufferName)
+        said = self._once(_every(rest, Setting), f"for buffer `{names[0].name}`")
         return ast.Buffer(
             memory=memory,
             names=names,
-            element=element,
-            dims=dims,
+            element=_every(rest, ast.Name)[0],
+            dims=_every(rest, tuple)[0],
             depth=said.get("depth"),
             slices=said.get("slices"),
             holds=said.get("holds", ()),
@@ -246,15 +244,16 @@ class _Builder(Transformer[Token, ast.Schedule]):
     def turn(self, meta: Meta, word: ast.Name, *steps: ast.Step) -> ast.Turn:
         return ast.Turn(word=word, steps=steps, span=self._span(meta))
 
-    def staged(self, meta: Meta, op: ast.Op, *rest: Any) -> ast.Staged:
-        width, through, *hold = rest
-        return ast.Staged(
-            op=op,
-            width=width,
-            through=self._name(through),
-            hold=hold[0] if hold else None,
-            span=self._span(meta),
-        )
+    def staged(
+        self,
+        meta: Meta,
+        op: ast.Op,
+        width: ast.Count,
+        through: Token,
+        hold: ast.Count | None = None,
+    ) -> ast.Staged:
+        ring = self._name(through)
+        return ast.Staged(op=op, width=width, through=ring, hold=hold, span=self._span(meta))
 
     def hold(self, meta: Meta, count: ast.Count) -> ast.Count:
         return count
@@ -292,22 +291,22 @@ class _Builder(Transformer[Token, ast.Schedule]):
             span=self._span(meta),
         )
 
-    def split(self, meta: Meta, *children: Any) -> ast.Split:
+    def split(self, meta: Meta, *children: object) -> ast.Split:
         *ops, dimension = self._names(children)
         return ast.Split(
             ops=tuple(ops),
             dimension=dimension,
-            loads=next((child for child in children if isinstance(child, tuple)), ()),
+            loads=_first(children, tuple) or (),
             exchange=_first(children, ast.Exchange),
             span=self._span(meta),
         )
 
     def pair(self, meta: Meta, word: ast.Name, *settings: Setting | ast.Split) -> Setting:
-        said = self._once((s for s in settings if isinstance(s, Setting)), "in `pair`")
+        said = self._once(_every(settings, Setting), "in `pair`")
         node = ast.Pair(
             word=word,
             leader=said.get("leader"),
-            splits=tuple(s for s in settings if isinstance(s, ast.Split)),
+            splits=_every(settings, ast.Split),
             span=self._span(meta),
         )
         return self._setting(meta, "pair", node)
@@ -350,8 +349,8 @@ class _Builder(Transformer[Token, ast.Schedule]):
 
     # -- the whole
 
-    def start(self, meta: Meta, name: Token, *items: Any) -> ast.Schedule:
-        said = self._once((item for item in items if isinstance(item, Setting)), "in this kernel")
+    def start(self, meta: Meta, name: Token, *items: object) -> ast.Schedule:
+        said = self._once(_every(items, Setting), "in this kernel")
         return ast.Schedule(
             name=self._name(name),
             algorithm=said.get("algorithm"),

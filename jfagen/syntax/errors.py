@@ -36,11 +36,14 @@ _LAST = {"RBRACE": "`}`", "$END": "the end of the file"}
 #: What people write from habit, and what the language has instead.
 _HABITS = {
     "=": "write the value behind the word, as in `depth 3`",
+    ":": "write the value behind the word, as in `depth 3`",
     ";": "a line end or blanks separate, nothing else is needed",
+    ",": "a line end or blanks separate, nothing else is needed",
     "/": "a comment starts with `#`",
     '"': "names stand without quotes",
     "'": "names stand without quotes",
     "<": "indices and dimensions stand in `[` `]`",
+    "(": "indices and dimensions stand in `[` `]`",
     "*": "groups are written as `m 128 x 2 as g`",
     ".": "numbers are whole",
 }
@@ -85,7 +88,8 @@ class _Stop:
 
     @property
     def token(self) -> Token:
-        return self.error.token
+        token: Token = self.error.token
+        return token
 
     @property
     def at_end(self) -> bool:
@@ -113,7 +117,7 @@ class _Stop:
 
     @cached_property
     def accepted(self) -> list[str]:
-        """The terminals that might stand here: names, then keywords and signs as the grammar has them."""
+        """The terminals that might stand here: names, then the rest as in the grammar."""
         state = self.error.interactive_parser.parser_state
         expected = state.parse_conf.states[state.position]
         order = [*NAMED_TERMINALS, *literals(), "$END"]
@@ -211,6 +215,8 @@ def _report_expected(stop: _Stop, reporter: Reporter) -> None:
     elif (brace := stop.unclosed_brace) is not None:
         label = Label(span=_span(stop.source, brace))
         notes.append(Note(message="this `{` is not closed", label=label))
+    elif stop.token in _HABITS:
+        helps.append(_HABITS[stop.token])
     elif "ROLE" in stop.accepted:
         helps.append(_ITEM_HELP)
     message = f"expected {_phrase(stop.accepted)}, found {found}"
@@ -236,6 +242,7 @@ def _phrase(accepted: list[str]) -> str:
     items = [name for name in accepted if texts.get(name) in ITEM_KEYWORDS]
     folded = [*items, "ROLE_NAME"] if len(items) == len(ITEM_KEYWORDS) else []
     hidden = {*folded, *_LAST, *(_OPTIONAL if set(accepted) - set(_OPTIONAL) else ())}
-    kept = [NAMED_TERMINALS.get(name) or f"`{texts[name]}`" for name in accepted if name not in hidden]
+    shown = [name for name in accepted if name not in hidden]
+    kept = [NAMED_TERMINALS.get(name) or f"`{texts[name]}`" for name in shown]
     last = [phrase for name, phrase in _LAST.items() if name in accepted]
     return listed([*kept, *(["an item"] if folded else []), *last])

@@ -40,7 +40,7 @@ JUNK = "JUNK"
 
 
 class WordLexer(Lexer):
-    """Tokens by context: a word is a keyword where the grammar has it, otherwise the name it expects.
+    """Tokens by context: a word is a keyword where the grammar has it, else a name.
 
     At any place at most one kind of name may follow. The words that start an item are keywords
     everywhere, so that an error shows on the line where it is.
@@ -57,7 +57,7 @@ class WordLexer(Lexer):
 
     def lex(self, lexer_state: LexerState, parser_state: ParserState[Any]) -> Iterator[Token]:
         """Yield the tokens of the text; each type is decided in the state that receives it."""
-        text: str = lexer_state.text.text  # type: ignore[assignment]
+        text: str = lexer_state.text.text
         for piece in pieces(text):
             if piece.kind is Kind.COMMENT:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -96,7 +97,8 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _stop(process: subprocess.Popen[str]) -> None:
     """End the worker and the ptxas it may have started."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..target import SM_100A, TARGETS
 from .figures import Family
-from .records import Compiled, Finding, LoopFigures, RoleFigures
+from .records import Arch, Compiled, Finding, LoopFigures, RoleFigures
 
 CLOSING = "measured from the cubin; static: nothing was run on a GPU"
 _WIDTH = 100
@@ -106,11 +106,12 @@ def _summary(compiled: Compiled) -> Iterator[str]:
         f"{resources.smem_bytes} of {target.smem_bytes} bytes",
         budget.smem_bytes,
     )
-    yield _fact(
-        "tensor memory",
-        f"{resources.tmem_columns} of {target.tmem_columns} columns",
-        budget.tmem_columns,
-    )
+    if compiled.arch is not Arch.SM_90A:
+        yield _fact(
+            "tensor memory",
+            f"{resources.tmem_columns} of {target.tmem_columns} columns",
+            budget.tmem_columns,
+        )
     cluster = " x ".join(str(size) for size in resources.cluster)
     yield _fact("threads", f"{resources.threads}, cluster {cluster}")
     yield _fact("registers", f"{resources.registers_per_thread} a thread at launch")

@@ -53,21 +53,16 @@ def parse_listing(text: str, kernel: str, source_file: str) -> Listing:
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     inside = False
-    chain: list[tuple[str, int]] = []
-    fresh = True
+    line: int | None = None
     for row in text.splitlines():
         if section := _SECTION.match(row):
             inside = section.group(1) == f".text.{kernel}"
         elif not inside:
             continue
         elif place := _PLACE.match(row):
-            # A chain of places starts at the inlined line and ends at the outermost caller.
-            chain = [] if fresh else chain
-            fresh = False
-            chain.append((place.group(1), int(place.group(2))))
+            # Of inlined code the callers follow, each in a row of its own, the outermost last.
+            line = int(place.group(2)) if place.group(1) == source_file else None
         elif found := _INSTRUCTION.match(row):
-            fresh = True
-            line = chain[-1][1] if chain and chain[-1][0] == source_file else None
             instructions.append(_instruction(int(found.group(1), 16), found.group(2), line))
         elif label := _LABEL.match(row):
             labels[label.group(1)] = len(instructions)

@@ -53,6 +53,8 @@ class Toolchain:
 
 def find_toolchain(package: Path | None = None) -> Toolchain:
     """Return the toolchain in `package`, or in the `triton` that this Python would import."""
+    if importlib.util.find_spec("torch") is None:
+        raise _missing("there is no `torch` package, which emitted files import")
     package = package or _triton_package()
     if package is None:
         raise _missing("there is no `triton` package to compile with")

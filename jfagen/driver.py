@@ -1,0 +1,132 @@
+"""The pipeline, once: from the text of a schedule to a proved kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from .diagnostics import CompileError, SourceFile
+from .emit import Emitted, emit
+from .passes.channels import SyncPlan
+from .passes.needed import Family, Illegal, needed_families
+from .passes.placement import Placement, place
+from .passes.sync import derive_sync
+from .paths import data_dir
+from .plan import Plan, make_plan
+from .proof import Proof, Resources, Subject, count_resources, make_subject, prove
+from .proof.witness import illegal_order
+from .semantics import check
+from .semantics.program import Program
+from .syntax import parse
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """Everything that is known about one schedule.
+
+    Attributes:
+        seconds: pass -> wall time.
+    """
+
+    program: Program
+    plan: Plan
+    placement: Placement
+    families: tuple[Family, ...]
+    sync: SyncPlan
+    subject: Subject
+    proof: Proof
+    resources: Resources
+    kernel: Emitted
+    seconds: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Times passes by name."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, name: str, work: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        result = work()
+        self.seconds[name] = time.perf_counter() - start
+        return result
+
+
+def compile_source(source: SourceFile) -> Compiled:
+    """Compile one schedule to the text of one proved kernel.
+
+    Raises:
+        CompileError: with every finding of the first pass that refuses.
+    """
+    clock = _Clock()
+    tree = clock("parse", lambda: parse(source))
+    program = clock("check", lambda: check(tree, source))
+    plan = clock("plan", lambda: make_plan(program))
+    placement = clock("place", lambda: _legal(plan, place(plan)))
+    families = clock("depend", lambda: _legal(plan, needed_families(plan, placement.layout)))
+    sync = clock("sync", lambda: derive_sync(plan, placement.layout, families))
+    subject = clock("realize", lambda: make_subject(plan, placement, sync))
+    proof = clock("prove", lambda: prove(subject))
+    resources = count_resources(program, placement, sync)
+    kernel = clock("emit", lambda: emit(plan, placement, sync, resources))
+    return Compiled(
+        program=program,
+        plan=plan,
+        placement=placement,
+        families=families,
+        sync=sync,
+        subject=subject,
+        proof=proof,
+        resources=resources,
+        kernel=kernel,
+        seconds=clock.seconds,
+    )
+
+
+def _legal(plan: Plan, result: T | Illegal) -> T:
+    if isinstance(result, Illegal):
+        raise CompileError([illegal_order(plan, result)])
+    return result
+
+
+def find_schedule(name: str) -> Path:
+    """Return the file that a command line names: a path, or a bundled schedule without suffix.
+
+    Raises:
+        FileNotFoundError: there is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    bundled = data_dir("schedules") / f"{name.removesuffix('.sched')}.sched"
+    if bundled.is_file():
+        return bundled
+    raise FileNotFoundError(name)
+
+
+def shown_path(path: Path) -> str:
+    """Return how a schedule is named in messages and headers: never with a folder of this machine.
+
+    Below the bundled schedules it is `schedules/...`, elsewhere the file's own name.
+    """
+    resolved = path.resolve()
+    bundled = data_dir("schedules").resolve()
+    if resolved.is_relative_to(bundled):
+        return f"schedules/{resolved.relative_to(bundled).as_posix()}"
+    return path.name
+
+
+def compile_file(path: Path) -> Compiled:
+    """Compile the schedule in a file; as `compile_source`, and OSError if it cannot be read."""
+    return compile_source(SourceFile.from_path(path, shown_path(path)))
+
+
+def emit_text(path: Path) -> str:
+    """Return the kernel's text for the schedule in a file."""
+    return compile_file(path).kernel.text

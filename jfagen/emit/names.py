@@ -1,0 +1,66 @@
+"""Names in the kernel's text, all from the schedule."""
+
+from __future__ import annotations
+
+from ..passes.channels import Channel
+from ..semantics.program import Buffer, Program
+from ..types import DType
+
+#: Constants that spell the symbols of shapes.
+DIMENSIONS = {"m": "BLOCK_M", "n": "BLOCK_N", "d": "HEAD_DIM"}
+#: Element types as Triton spells them.
+ELEMENTS = {DType.BF16: "tl.bfloat16", DType.F32: "tl.float32"}
+#: The same as signatures spell them.
+SIGNATURE_ELEMENTS = {DType.BF16: "bf16", DType.F32: "fp32"}
+
+
+def tiles_name(buffer: str) -> str:
+    """Return the array of a buffer's tiles."""
+    return f"{buffer}_tiles"
+
+
+def depth_name(buffer: str) -> str:
+    """Return the constant for a ring's depth."""
+    return f"{buffer.upper()}_DEPTH"
+
+
+def slices_name(buffer: str) -> str:
+    """Return the constant for the number of column slices."""
+    return f"{buffer.upper()}_SLICES"
+
+
+def bytes_name(buffer: str) -> str:
+    """Return the constant for the bytes that a load brings."""
+    return f"{buffer.upper()}_BYTES"
+
+
+def shape_text(buffer: Buffer) -> str:
+    """Return a tile's shape; a vector is one column."""
+    parts = [DIMENSIONS.get(symbol, symbol) for symbol in buffer.symbols]
+    return f"({', '.join(parts if len(parts) > 1 else [*parts, '1'])})"
+
+
+def copies_text(program: Program, buffer: Buffer) -> str:
+    """Return how many tiles the array has: groups times depth."""
+    factors = ["GROUPS"] if buffer.grouped and program.tile.groups > 1 else []
+    if buffer.depth > 1:
+        factors.append(depth_name(buffer.name))
+    return " * ".join(factors) or "1"
+
+
+def barriers_text(program: Program, channel: Channel) -> str:
+    """Return how many barriers a channel's array has."""
+    factors: list[str] = []
+    if len(channel.groups) > 1:
+        factors.append("GROUPS")
+    if channel.slots > 1:
+        factors.append(slots_text(program, channel))
+    if channel.slices > 1:
+        factors.append(slices_name(channel.buffers[0]))
+    return " * ".join(factors) or "1"
+
+
+def slots_text(program: Program, channel: Channel) -> str:
+    """Return the depth of a channel: that of its ring, or a number."""
+    buffer = program.buffer(channel.buffers[0])
+    return depth_name(buffer.name) if buffer.depth == channel.slots > 1 else str(channel.slots)

@@ -1,0 +1,195 @@
+"""Waits and arrives as text, at the points of one op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..algorithm import Engine, Space
+from ..passes.channels import Channel, End, SyncPlan, When
+from ..plan import Plan
+from ..semantics.program import GroupRef, OpUse, Program
+from .counts import Counters, step_is
+from .names import bytes_name, slices_name, slots_text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One statement and the conditions under which it runs, outermost first."""
+
+    text: str
+    conditions: tuple[str, ...] = ()
+
+
+def merged(lines: list[Line]) -> list[str]:
+    """Return the statements as text, those under the same conditions together, the others last."""
+    under: dict[tuple[str, ...], list[str]] = {line.conditions: [] for line in lines}
+    for line in lines:
+        under[line.conditions].append(line.text)
+    found: list[str] = []
+    for conditions, texts in sorted(under.items(), key=lambda item: not item[0]):
+        for depth, condition in enumerate(conditions):
+            found.append(f"{'    ' * depth}if {condition}:")
+        found += [f"{'    ' * len(conditions)}{text}" for text in texts]
+    return found
+
+
+@dataclass(slots=True)
+class PointLines:
+    """Lines around one point of an op; those of a sliced point repeat for every `piece`."""
+
+    before: list[Line] = field(default_factory=list)
+    before_slice: list[Line] = field(default_factory=list)
+    after_slice: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OpSync:
+    """All synchronisation of one op use.
+
+    Attributes:
+        points: lines around each point.
+        expect: lines that expect a load's bytes.
+        commits: barriers that the tensor core arrives on when the op's last MMA is through.
+        arrival: the barrier on which a load's bytes land.
+    """
+
+    points: list[PointLines]
+    expect: list[str] = field(default_factory=list)
+    commits: list[str] = field(default_factory=list)
+    arrival: str = ""
+
+
+class SyncSpeller:
+    """Spells the channels of one program."""
+
+    def __init__(self, plan: Plan, sync: SyncPlan) -> None:
+        """Remember the program; nothing is spelled yet."""
+        self.plan = plan
+        self.program: Program = plan.program
+        self.sync = sync
+
+    def of(self, use: OpUse, shift: int, group: str, counters: Counters) -> OpSync:
+        """Return the synchronisation of `use`, whose group is spelled `group`."""
+        spelled = OpSync(points=[PointLines() for _ in use.op.points])
+        for channel in self.sync.channels:
+            for end in channel.waits:
+                if end.site.op == use.op.name and self._takes_part(channel, end, use):
+                    self._wait(spelled, channel, end, use, shift, group, counters)
+            for end in channel.signals:
+                if end.site.op == use.op.name and self._takes_part(channel, end, use):
+                    self._signal(spelled, channel, end, use, shift, group, counters)
+        return spelled
+
+    def _takes_part(self, channel: Channel, end: End, use: OpUse) -> bool:
+        """Return whether any group of this use is an end of the channel."""
+        mine = set(use.groups or (-1,))
+        return any(site.group in mine for site in channel.sites(end))
+
+    def _wait(
+        self,
+        spelled: OpSync,
+        channel: Channel,
+        end: End,
+        use: OpUse,
+        shift: int,
+        group: str,
+        counters: Counters,
+    ) -> None:
+        slot, phase = self._count(channel, end, shift, counters)
+        if channel.lag:
+            phase = f"{phase} ^ 1"
+        text = f"tlx.barrier_wait({self._barrier(channel, slot, group)}, {phase})"
+        line = Line(text, self._conditions(channel, end, use, shift))
+        point = spelled.points[end.site.point]
+        if channel.slices > 1:
+            target = point.before_slice
+        elif end.site.slice:
+            target, line = point.before_slice, _in_slice(line, end.site.slice)
+        else:
+            target = point.before
+        if line not in target:
+            target.append(line)
+
+    def _signal(
+        self,
+        spelled: OpSync,
+        channel: Channel,
+        end: End,
+        use: OpUse,
+        shift: int,
+        group: str,
+        counters: Counters,
+    ) -> None:
+        slot, _ = self._count(channel, end, shift, counters)
+        barrier = self._barrier(channel, slot, group)
+        point = spelled.points[end.site.point]
+        if use.op.engine is Engine.LOAD:
+            count = bytes_name(channel.buffers[0])
+            spelled.expect.append(f"tlx.barrier_expect_bytes({barrier}, {count})")
+            spelled.arrival = barrier
+            return
+        conditions = self._conditions(channel, end, use, shift)
+        if use.op.engine is not Engine.MMA:
+            line = Line(f"tlx.barrier_arrive({barrier})", conditions)
+        elif conditions:
+            line = Line(f"tlx.tcgen05_commit({barrier})", conditions)
+        else:
+            spelled.commits.append(barrier)
+            return
+        target = point.after_slice if channel.slices > 1 else point.after
+        if line not in target:
+            target.append(line)
+
+    def _conditions(
+        self, channel: Channel, end: End, use: OpUse, shift: int
+    ) -> tuple[str, ...]:
+        conditions: list[str] = []
+        if end.when is not When.EVERY:
+            conditions.append(step_is(shift, last=end.when is When.LAST))
+        if use.group_ref in (GroupRef.EVERY, GroupRef.REPLICA) and len(use.groups) > 1:
+            groups = [site.group for site in channel.sites(end)]
+            if len(groups) < len(use.groups):
+                conditions.append(f"{self.program.tile.group_symbol} == {groups[0]}")
+        return tuple(conditions)
+
+    def _count(
+        self, channel: Channel, end: End, shift: int, counters: Counters
+    ) -> tuple[str, str]:
+        """Return (slot, phase); the slot is empty where there is only one."""
+        depth = slots_text(self.program, channel)
+        what = channel.name
+        buffer = self.program.buffer(channel.buffers[0])
+        if channel.kind.value != "after":
+            what = buffer.holds[end.position]
+        if channel.per is Space.TILE:
+            return counters.tile_ring(what, depth) if channel.slots > 1 else ("", counters.tile_phase())
+        if channel.slots == 1 and channel.rate == 1:
+            return "", counters.step_phase(shift)
+        slot, phase = counters.step_ring(what, shift, channel.rate, end.position, depth)
+        return ("" if channel.slots == 1 else slot), phase
+
+    def _barrier(self, channel: Channel, slot: str, group: str) -> str:
+        terms = [
+            (group if len(channel.groups) > 1 else "", "GROUPS"),
+            (slot, slots_text(self.program, channel) if channel.slots > 1 else ""),
+            ("piece" if channel.slices > 1 else "", slices_name(channel.buffers[0])),
+        ]
+        return f"{channel.name}[{flat_index([term for term in terms if term[0]])}]"
+
+
+def flat_index(terms: list[tuple[str, str]]) -> str:
+    """Return the index of (index, extent) pairs in one array, without noise."""
+    index = ""
+    for term, extent in terms:
+        if index in ("", "0"):
+            index = term
+        elif index == "1":
+            index = f"{extent} + {term}"
+        else:
+            index = f"{f'({index})' if ' ' in index else index} * {extent} + {term}"
+    return index or "0"
+
+
+def _in_slice(line: Line, piece: int) -> Line:
+    return Line(line.text, (*line.conditions, f"piece == {piece}"))

@@ -1,0 +1,110 @@
+"""The TMEM map, the SMEM map and the barrier table as text: in kernels and in `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..passes.channels import Arrival, Channel, End, SyncPlan, When
+from ..passes.layout import leaves
+from ..passes.placement import Placement
+from ..plan import Plan
+from ..semantics.program import Arrangement, Beside, Leaf, Program
+from ..types import Storage
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def memory_map(program: Program, placement: Placement, storage: Storage) -> list[str]:
+    """Return where every buffer of one memory lies, one line for every copy of a root."""
+    rows: list[list[str]] = []
+    for tree in placement.layout.trees:
+        root = leaves(tree)[0].buffer
+        buffer = program.buffer(root)
+        if buffer.storage is not storage:
+            continue
+        size = placement.layout.sizes[root]
+        groups = range(program.tile.groups) if buffer.grouped else [-1]
+        for group in groups:
+            for slot in range(buffer.depth):
+                copy = max(group, 0) * buffer.depth + slot
+                first = placement.first[root] + copy * size
+                index = (f"[{group}]" if group >= 0 and program.tile.groups > 1 else "") + (
+                    f" slot {slot}" if buffer.depth > 1 else ""
+                )
+                text = _tree_text(program, placement, tree, first, index)
+                rows.append([f"{first}..{first + size - 1}", text])
+    return aligned(rows) if rows else []
+
+
+def _tree_text(
+    program: Program, placement: Placement, tree: Arrangement, first: int, index: str
+) -> str:
+    if isinstance(tree, Leaf):
+        holds = program.buffer(tree.buffer).holds
+        held = f" ({' and '.join(holds)} in turn)" if holds != (tree.buffer,) else ""
+        return f"{tree.buffer}{index}{held}"
+    parts = []
+    for part in tree.parts:
+        text = _tree_text(program, placement, part, first, index)
+        if isinstance(part, Leaf):
+            extent = placement.layout.extents[part.buffer]
+            if part is not tree.parts[0] or isinstance(tree, Beside):
+                text = f"{text} at {first + extent.start}..{first + extent.stop - 1}"
+        parts.append(text)
+    return ", ".join(parts) if isinstance(tree, Beside) else " over ".join(parts)
+
+
+def barrier_table(plan: Plan, sync: SyncPlan) -> list[str]:
+    """Return the barrier table: name, number, what completes a phase, who arrives, who waits."""
+    rows = [["barrier", "number", "phase", "arrives", "waits"]]
+    for channel in sync.channels:
+        rows.append(
+            [
+                channel.name,
+                _number(channel),
+                phase_words(channel),
+                "; ".join(_end_words(plan, channel, end) for end in _distinct(channel.signals)),
+                "; ".join(_end_words(plan, channel, end) for end in _distinct(channel.waits)),
+            ]
+        )
+    return aligned(rows)
+
+
+def phase_words(channel: Channel) -> str:
+    """Return what completes one phase."""
+    match channel.arrival:
+        case Arrival.BYTES:
+            return f"{channel.bytes} bytes"
+        case Arrival.COMMIT:
+            return f"{channel.arrivals} commit{'s' * (channel.arrivals > 1)}"
+        case Arrival.THREADS:
+            return f"{channel.arrivals * channel.warps * 32} threads"
+        case Arrival.ROLES:
+            return f"{channel.arrivals} arrival{'s' * (channel.arrivals > 1)}"
+
+
+def _number(channel: Channel) -> str:
+    factors = [len(channel.groups), channel.slots, channel.slices]
+    shown = [str(factor) for factor in factors if factor > 1]
+    return " x ".join(shown) or "1"
+
+
+def _distinct(ends: tuple[End, ...]) -> list[End]:
+    """Return one end for every op: slices are told by the barrier's number."""
+    found: dict[str, End] = {}
+    for end in ends:
+        found[end.site.op] = end
+    return list(found.values())
+
+
+def _end_words(plan: Plan, channel: Channel, end: End) -> str:
+    group = f"[{end.site.group}]" if not channel.groups and end.site.group >= 0 else ""
+    when = {When.EVERY: "", When.FIRST: ", first step", When.LAST: ", last step"}[end.when]
+    return f"{plan.placed[end.site.op].role.name}: {end.site.op}{group}{when}"

@@ -1,0 +1,218 @@
+"""What the templates see: finished names, lines and texts; nothing is left to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .sync_lines import OpSync, merged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpView:
+    """One op use, ready for its macro.
+
+    Attributes:
+        name: of the op and of its macro.
+        group: how its group is spelled: `g`, a number, or `0` where there is one group.
+        step: how its own step is spelled.
+        masked: whether rows outside the sequence have to be hidden.
+        tile: value -> the tile that holds it.
+        slices: value -> the constant with its number of slices.
+        registers: values that stay in registers.
+        sync: waits and arrives.
+    """
+
+    name: str
+    group: str
+    step: str
+    masked: bool
+    tile: dict[str, str]
+    slices: dict[str, str]
+    registers: frozenset[str]
+    sync: OpSync
+
+    def before(self, point: int) -> str:
+        """Return the lines before a point."""
+        return _joined(merged(self.sync.points[point].before))
+
+    def before_slice(self, point: int) -> str:
+        """Return the lines before every slice of a point."""
+        return _joined(merged(self.sync.points[point].before_slice))
+
+    def after_slice(self, point: int) -> str:
+        """Return the lines after every slice of a point."""
+        return _joined(merged(self.sync.points[point].after_slice))
+
+    def after(self, point: int) -> str:
+        """Return the lines after a point."""
+        return _joined(merged(self.sync.points[point].after))
+
+    @property
+    def expect(self) -> str:
+        """Return the line that expects a load's bytes."""
+        return _joined(self.sync.expect)
+
+    @property
+    def arrival(self) -> str:
+        """Return the barrier on which a load lands."""
+        return self.sync.arrival
+
+    @property
+    def completion(self) -> str:
+        """Return the arguments that say how an MMA completes."""
+        if not self.sync.commits:
+            return "force_async=True"
+        return f"mBarriers=[{', '.join(self.sync.commits)}]"
+
+    def last_slice_completion(self, slices: str) -> str:
+        """Return the same for an MMA in slices: only the last one arrives."""
+        if not self.sync.commits:
+            return "force_async=True"
+        barriers = ", ".join(self.sync.commits)
+        return f"mBarriers=[{barriers}] if piece == {slices} - 1 else [],\nforce_async=True"
+
+    def column(self, value: str, variable: str) -> str:
+        """Return a vector as a column: read from its tile, or from registers."""
+        if value in self.registers:
+            return f"{variable}[:, None]"
+        return f"tlx.local_load({self.tile[value]})"
+
+    def publish(self, value: str, variable: str) -> str:
+        """Return the line that writes a vector to its tile; nothing for registers."""
+        if value in self.registers:
+            return ""
+        return f"tlx.local_store({self.tile[value]}, {variable}[:, None])\n"
+
+    def offset(self, extent: str) -> str:
+        """Return ` + group * extent` without noise."""
+        return {"0": "", "1": f" + {extent}"}.get(self.group, f" + {self.group} * {extent}")
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A spelled op with what surrounds it.
+
+    Attributes:
+        comment: the schedule's words and line.
+        guard: the condition under which a lap runs it; empty if always.
+        loop: the header of the loop over groups; empty if there is none.
+        text: the op's own lines.
+    """
+
+    comment: str
+    guard: str
+    loop: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A part of a role's loop.
+
+    Attributes:
+        comment: what is special about it; empty if it is the whole loop.
+        header: the `for` line.
+        definitions: lines at the top of its body.
+        pieces: ops in order.
+    """
+
+    comment: str
+    header: str
+    definitions: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleView:
+    """One role.
+
+    Attributes:
+        comment: the role's ops and line.
+        arguments: of `tlx.async_task`.
+        replica: the line that names the replica; empty without replicas.
+        counters: lines that start the counters.
+        find_tile: lines that find the tile's place and length.
+        definitions: lines at the top of a tile with steps.
+        before, segments, after: the work of a tile with steps.
+        starts: lines that start what a loop keeps in registers.
+        counts: lines that move the counters on.
+        closing: the lines for a tile without steps; empty if another role does it.
+        asks: whether it asks for the next tile.
+    """
+
+    comment: str
+    arguments: str
+    replica: str
+    counters: tuple[str, ...]
+    find_tile: str
+    definitions: tuple[str, ...]
+    before: tuple[Piece, ...]
+    starts: str
+    segments: tuple[Segment, ...]
+    after: tuple[Piece, ...]
+    counts: tuple[str, ...]
+    closing: str
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A named number of the kernel."""
+
+    name: str
+    value: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelView:
+    """One file of generated code.
+
+    Attributes:
+        schedule: path of the schedule as the header names it.
+        version: of jfagen.
+        kernel: the kernel's name.
+        target: the architecture.
+        algorithm: folder of the templates of its mathematics.
+        columns: TMEM map, a line each.
+        table: barrier table, a line each.
+        constants: named numbers.
+        ring_helper: whether any ring needs its slot and phase computed.
+        allocations: lines that allocate buffers.
+        barriers: lines that allocate barriers.
+        consumers: role instances that take tiles; 0 without cluster launch control.
+        walk: which macro walks over the tiles.
+        order: how the tile list is sorted.
+        roles: every role, the default one first.
+        budget: what the compiled kernel may take, as Python text.
+        dtype: element type of the inputs as signatures spell it.
+        torch_dtype: the same as torch spells it.
+        numbers: sizes that signatures need: symbol -> number.
+        groups: query groups.
+    """
+
+    schedule: str
+    version: str
+    kernel: str
+    target: str
+    algorithm: str
+    columns: tuple[str, ...]
+    table: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    ring_helper: bool
+    allocations: tuple[str, ...]
+    barriers: tuple[str, ...]
+    consumers: int
+    walk: str
+    order: str
+    roles: tuple[RoleView, ...]
+    budget: str
+    warps: int
+    dtype: str
+    torch_dtype: str
+    numbers: dict[str, int]
+    groups: int

@@ -1,0 +1,140 @@
+"""One trial of an attention kernel: random inputs, a simulated run, a comparison in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from ..reference import attention
+from .report import Kind, Outcome
+from .simulate import simulate
+from .values import Value
+
+LSE_BOUND = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What to compute: key rows of each sequence, query rows, heads, head dimension."""
+
+    lengths: tuple[int, ...]
+    queries: int = 256
+    heads: int = 2
+    head_dim: int = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How one trial ended; errors are the largest absolute ones, NaN where a result is NaN."""
+
+    outcome: Outcome
+    out_error: float = 0.0
+    out_bound: float = 0.0
+    lse_error: float = 0.0
+    leak: bool = False
+
+    @property
+    def right(self) -> bool:
+        """Tell whether the run ended in results and all of them are right."""
+        close = self.out_error <= self.out_bound and self.lse_error <= LSE_BOUND
+        return self.outcome.kind is Kind.RESULTS and close and not self.leak
+
+
+def make_inputs(problem: Problem, seed: int) -> dict[str, Value]:
+    """Return the tensors of a problem: normal bfloat16 numbers and int32 offsets."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(rows: int) -> Value:
+        shape = (rows, problem.heads, problem.head_dim)
+        return torch.randn(shape, generator=generator).to(torch.bfloat16)
+
+    offsets = [0, *accumulate(problem.lengths)]
+    return {
+        "q": normal(problem.queries),
+        "k": normal(offsets[-1]),
+        "v": normal(offsets[-1]),
+        "kv_offsets": torch.tensor(offsets, dtype=torch.int32),
+    }
+
+
+def poison_neighbours(inputs: dict[str, Value]) -> tuple[dict[str, Value], list[int]]:
+    """Return inputs with NaN in every other sequence that has rows, and the sequences without."""
+    offsets = inputs["kv_offsets"].tolist()
+    filled = [b for b in range(len(offsets) - 1) if offsets[b] < offsets[b + 1]]
+    poisoned = set(filled[1::2])
+    result = {**inputs, "k": inputs["k"].clone(), "v": inputs["v"].clone()}
+    for b in poisoned:
+        for name in ("k", "v"):
+            result[name][offsets[b] : offsets[b + 1]] = float("nan")
+    return result, [b for b in range(len(offsets) - 1) if b not in poisoned]
+
+
+def run_trial(
+    source: str,
+    problem: Problem,
+    *,
+    sms: int = 2,
+    seed: int = 0,
+    policy: str = "random",
+    nan_neighbours: bool = False,
+) -> Result:
+    """Return how a kernel does on one random instance of a problem.
+
+    With `nan_neighbours` the kernel runs twice, the second time with NaN in every other sequence;
+    the sequences in between must come out bit for bit the same.
+    """
+    inputs = make_inputs(problem, seed)
+    outcome = simulate(source, inputs=inputs, sms=sms, seed=seed, policy=policy)
+    if outcome.kind is not Kind.RESULTS:
+        return Result(outcome=outcome)
+    result = compare(outcome, inputs)
+    if not nan_neighbours or not result.right:
+        return result
+    poisoned, kept = poison_neighbours(inputs)
+    second = simulate(source, inputs=poisoned, sms=sms, seed=seed, policy=policy)
+    if second.kind is not Kind.RESULTS:
+        return Result(outcome=second)
+    same = all(
+        np.array_equal(before[kept], after[kept])
+        for before, after in zip(outcome.outputs, second.outputs, strict=True)
+    )
+    return Result(
+        outcome=second,
+        out_error=result.out_error,
+        out_bound=result.out_bound,
+        lse_error=result.lse_error,
+        leak=not same,
+    )
+
+
+def compare(outcome: Outcome, inputs: dict[str, Value]) -> Result:
+    """Return the errors of a run's (out, lse) against float64.
+
+    The bound of out is twice the error that rounding P and out to bfloat16 alone makes, plus 1e-5.
+    """
+    q, k, v = (inputs[name].float().numpy() for name in ("q", "k", "v"))
+    offsets = inputs["kv_offsets"].numpy()
+    exact_out, exact_lse = attention(q, k, v, offsets)
+    rounded_out, _ = attention(q, k, v, offsets, rounded=True)
+    out, lse = outcome.outputs
+    return Result(
+        outcome=outcome,
+        out_error=_largest(out, exact_out),
+        out_bound=2 * _largest(rounded_out, exact_out) + 1e-5,
+        lse_error=_largest(lse, exact_lse),
+    )
+
+
+def _largest(values: npt.ArrayLike, exact: npt.NDArray[np.float64]) -> float:
+    """Return the largest difference; equal infinities differ by 0, a NaN makes it NaN."""
+    given = np.asarray(values, np.float64)
+    if given.shape != exact.shape:
+        return float("nan")
+    with np.errstate(invalid="ignore"):
+        difference = np.where(given == exact, 0.0, np.abs(given - exact))
+    return float(difference.max(initial=0.0))
