@@ -13,7 +13,7 @@ pytest.importorskip("triton.language.extra.tlx")
 
 from jfagen.machine import Kind, simulate  # noqa: E402
 
-KERNEL = '''
+KERNEL = """
 import torch
 import triton
 import triton.language as tl
@@ -109,7 +109,7 @@ def forward(a, b):
     grid = (triton.cdiv(rows, ROWS.value),)
     product[grid](a_desc, b_desc, out_desc, depth // K.value, num_warps=4)
     return out
-'''
+"""
 
 
 def inputs(tiles=5, steps=3, seed=0):

@@ -7,8 +7,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton.language.extra.tlx")
 
-from jfagen.machine import Deadlock, Fault, Kind, Race  # noqa: E402
-from test_machine_kernels import KERNEL, edit, inputs, line_of, run, without  # noqa: E402
+from test_machine_kernels import KERNEL, edit, inputs, line_of, run, without
+
+from jfagen.machine import Deadlock, Fault, Kind, Race
 
 ALL_POLICIES = ["random", "late", "at_once", "starve=mma", "starve=drain"]
 
@@ -60,12 +61,16 @@ def test_a_race_names_both_lines_and_roles():
 
 
 def test_a_wait_for_the_wrong_phase_passes_early_and_races():
-    text = edit(KERNEL, "tlx.barrier_wait(full[slot], phase)", "tlx.barrier_wait(full[slot], phase ^ 1)")
+    text = edit(
+        KERNEL, "tlx.barrier_wait(full[slot], phase)", "tlx.barrier_wait(full[slot], phase ^ 1)"
+    )
     assert run(text).kind in (Kind.RACE, Kind.DEADLOCK)
 
 
 def test_an_empty_wait_with_the_wrong_phase_deadlocks():
-    text = edit(KERNEL, "tlx.barrier_wait(empty[slot], phase ^ 1)", "tlx.barrier_wait(empty[slot], phase)")
+    text = edit(
+        KERNEL, "tlx.barrier_wait(empty[slot], phase ^ 1)", "tlx.barrier_wait(empty[slot], phase)"
+    )
     blocked = only(run(text), Deadlock).blocked
     assert {("load", "empty")} <= {(entry.place.role, entry.barrier) for entry in blocked}
 
@@ -105,12 +110,16 @@ def test_a_python_mistake_is_a_fault_with_its_line():
 
 
 def test_a_slot_out_of_range_is_a_fault():
-    fault = only(run(edit(KERNEL, "tlx.local_load(acc_tiles[0])", "tlx.local_load(acc_tiles[1])")), Fault)
+    fault = only(
+        run(edit(KERNEL, "tlx.local_load(acc_tiles[0])", "tlx.local_load(acc_tiles[1])")), Fault
+    )
     assert fault.rule == "index"
 
 
 def test_a_loop_without_end_is_reported():
-    text = edit(KERNEL, "tlx.tcgen05_commit(acc_full[0])", "while step == step:\n                    pass")
+    text = edit(
+        KERNEL, "tlx.tcgen05_commit(acc_full[0])", "while step == step:\n                    pass"
+    )
     fault = only(run(text, step_bound=5000), Fault)
     assert fault.rule == "livelock"
 

@@ -18,36 +18,68 @@ from jfagen.machine import simulate  # noqa: E402
 TUTORIALS = Path(tlx.__file__).parent / "tutorials"
 DEVICE = "DEVICE = triton.runtime.driver.active.get_active_torch_device()"
 
-HOST = '''
+HOST = """
 
 def forward(q, k, v, sms, stage):
     z, h, n, d = q.shape
     out = torch.empty_like(q)
     lse = torch.empty((z, h, n), dtype=torch.float32)
-    describe = lambda x, rows: TensorDescriptor(x, [z * h * n, d], [d, 1], [rows, d])
+    describe = lambda x: TensorDescriptor(x, [z * h * n, d], [d, 1], [128, d])
     blocks = n // 256
     sizes = dict(BLOCK_M=256, BLOCK_N=128, NUM_BUFFERS_KV=3, NUM_BUFFERS_QK=1, NUM_MMA_GROUPS=2)
     grids = dict(
-        per_block=(blocks, z * h, 1), persistent=(min(sms, blocks * z * h), 1, 1), clc=(blocks * z * h,)
+        per_block=(blocks, z * h, 1),
+        persistent=(min(sms, blocks * z * h), 1, 1),
+        clc=(blocks * z * h,),
     )
+    extra = EXTRA | (dict(STAGE=stage) if stage else {})
     _attn_fwd_ws[grids[GRID]](
-        d**-0.5, lse, z, h, describe(q, 128), describe(k, 128), describe(v, 128), describe(out, 128),
-        N_CTX=n, HEAD_DIM=d, num_warps=4, **sizes, **(EXTRA | (dict(STAGE=stage) if stage else {})),
+        d**-0.5, lse, z, h, describe(q), describe(k), describe(v), describe(out),
+        N_CTX=n, HEAD_DIM=d, num_warps=4, **sizes, **extra,
     )
     return out, lse
-'''
 
+
+def backward(q, k, v, out, lse, dout, stage, warp_barriers):
+    z, h, n, d = q.shape
+    dq = torch.empty(q.shape, dtype=torch.float32)
+    dq_sum = torch.zeros(q.shape, dtype=torch.float32)
+    dk, dv, delta = torch.empty_like(k), torch.empty_like(v), torch.empty_like(lse)
+    scaled_k = k * (d**-0.5 * 1.4426950408889634)
+    _attn_bwd_preprocess[(n // 128, z * h)](out, dout, delta, n, BLOCK_M=128, HEAD_DIM=d)
+    whole = [[z, h, n, d], [h * n * d, n * d, d, 1]]
+    packed = [[z, h, 2 * n, d // 2], [h * n * d, n * d, d // 2, 1]]
+    describe = lambda x, block: TensorDescriptor(x, *whole, [1, 1, *block])
+    row = lambda x: TensorDescriptor(x, [z * h * n], [1], [64])
+    _attn_bwd_ws[(n // 128, h, z)](
+        describe(q, [64, d]), describe(scaled_k, [128, d]), describe(v, [128, d]), d**-0.5,
+        describe(dout, [64, d]), TensorDescriptor(dq_sum, *packed, [1, 1, 64, 32]),
+        describe(dk, [128, 64]), describe(dv, [128, 64]), row(lse), row(delta), lse, delta, h, z, n,
+        *(describe(x, [64, d]) for x in (scaled_k, q, dout)),
+        BLOCK_M1=64, BLOCK_N1=128, BLK_SLICE_FACTOR=2, HEAD_DIM=d, NUM_BUFFERS_KV=1,
+        NUM_BUFFERS_Q=2, NUM_BUFFERS_DO=1, NUM_BUFFERS_DS=1, NUM_BUFFERS_TMEM=1,
+        NUM_COMPUTE_SLICES=2, DQ_REDUCE_STAGES=2, DQ_REDUCE_NCOL=32, DKV_STORE_NCOL=64,
+        STAGE=stage, GROUP_SIZE_M=1, USE_WARP_BARRIER=warp_barriers, EPILOGUE_SUBTILE=4,
+        NUM_CTAS=1, num_warps=8,
+    )
+    _attn_bwd_dq_postprocess[(n // 128, z * h)](
+        dq_sum, dq, n, BLK=64, HALF_HD=d // 2, BLOCK_M=128, HEAD_DIM=d
+    )
+    return dq, dk, dv
+"""
+
+PERSISTENT_NAME = "blackwell_fa_ws_pipelined_persistent"
 PERSISTENT = {"FP8_OUTPUT": False, "NUM_BUFFERS_Q": 1}
 PIPELINED = {"NUM_BUFFERS_Q": 1, "NUM_MMA_SLICES": 2, "GROUP_SIZE_N": 1}
+WARP, ROLE = {"USE_WARP_BARRIER": True}, {"USE_WARP_BARRIER": False}
+SKIPS = {"RESCALE_OPT": True, "USE_WHERE": False}
 KERNELS = {
-    "blackwell_fa_ws": ("per_block", {"FP8_OUTPUT": False}, 0),
-    "blackwell_fa_ws_persistent": ("persistent", PERSISTENT, 1),
-    "blackwell_fa_ws_pipelined": ("per_block", {"FP8_OUTPUT": False}, 1),
-    "blackwell_fa_ws_pipelined_persistent": (
-        "clc",
-        {**PIPELINED, "RESCALE_OPT": True, "USE_WHERE": False, "USE_WARP_BARRIER": True},
-        1,
-    ),
+    "ws": ("blackwell_fa_ws", "per_block", {"FP8_OUTPUT": False}),
+    "persistent": ("blackwell_fa_ws_persistent", "persistent", PERSISTENT),
+    "pipelined": ("blackwell_fa_ws_pipelined", "per_block", {"FP8_OUTPUT": False}),
+    "clc": (PERSISTENT_NAME, "clc", {**PIPELINED, **SKIPS, **WARP}),
+    "clc where": (PERSISTENT_NAME, "clc", {**PIPELINED, **SKIPS, **ROLE, "USE_WHERE": True}),
+    "clc always": (PERSISTENT_NAME, "clc", {**PIPELINED, **SKIPS, **ROLE, "RESCALE_OPT": False}),
 }
 
 
@@ -61,31 +93,59 @@ def kernel_text(name, grid, extra):
     return f"{text}\nGRID = {grid!r}\nEXTRA = {extra!r}\n{HOST}"
 
 
-def reference(q, k, v, causal):
-    scores = torch.einsum("zhmd,zhnd->zhmn", q.double(), k.double()) * q.shape[-1] ** -0.5
+def attention(q, k, v, causal):
+    scores = torch.einsum("zhmd,zhnd->zhmn", q, k) * q.shape[-1] ** -0.5
     if causal:
         n = scores.shape[-1]
         scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), float("-inf"))
-    weights = scores.softmax(-1)
-    return torch.einsum("zhmn,zhnd->zhmd", weights, v.double()).numpy()
+    out = torch.einsum("zhmn,zhnd->zhmd", scores.softmax(-1), v)
+    return out, scores.logsumexp(-1) / np.log(2)
+
+
+def tensors(count, n):
+    generator = torch.Generator().manual_seed(1)
+    shape = (1, 2, n, 128)
+    return [torch.randn(shape, generator=generator).to(torch.float16) for _ in range(count)]
 
 
 @pytest.mark.parametrize("policy", ["random", "late"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_public_forward_kernel_runs_right_without_a_false_report(name, causal, policy):
-    grid, extra, stage = KERNELS[name]
-    if causal and not stage:
+    file, grid, extra = KERNELS[name]
+    if causal and name == "ws":
         pytest.skip("has no causal mask")
-    generator = torch.Generator().manual_seed(1)
-    q, k, v = (
-        torch.randn((1, 2, 512, 128), generator=generator).to(torch.float16) for _ in range(3)
-    )
+    q, k, v = tensors(3, 512)
     outcome = simulate(
-        kernel_text(name, grid, extra),
-        inputs={"q": q, "k": k, "v": v, "stage": stage and (3 if causal else 1)},
+        kernel_text(file, grid, extra),
+        inputs={"q": q, "k": k, "v": v, "stage": 0 if name == "ws" else 3 if causal else 1},
         sms=2,
         policy=policy,
     )
     assert outcome.ok, outcome.text()
-    np.testing.assert_allclose(outcome.outputs[0], reference(q, k, v, causal), atol=2e-3)
+    out, lse = attention(q.double(), k.double(), v.double(), causal)
+    np.testing.assert_allclose(outcome.outputs[0], out.numpy(), atol=2e-3)
+    np.testing.assert_allclose(outcome.outputs[1], lse.numpy(), atol=2e-3)
+
+
+@pytest.mark.parametrize("policy", ["random", "late", "starve=mma"])
+@pytest.mark.parametrize("warp_barriers", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_public_backward_kernel_runs_right(causal, warp_barriers, policy):
+    q, k, v, dout = tensors(4, 256)
+    wide = [x.double().requires_grad_() for x in (q, k, v)]
+    out, lse = attention(*wide, causal)
+    out.backward(dout.double())
+    outcome = simulate(
+        kernel_text(PERSISTENT_NAME, "clc", {}),
+        entry="backward",
+        inputs={
+            **{"q": q, "k": k, "v": v, "dout": dout, "stage": 3 if causal else 1},
+            **{"out": out.detach().to(torch.float16), "lse": lse.detach().float()},
+            "warp_barriers": warp_barriers,
+        },
+        policy=policy,
+    )
+    assert outcome.ok, outcome.text()
+    for given, exact in zip(outcome.outputs, wide, strict=True):
+        np.testing.assert_allclose(given, exact.grad.numpy(), atol=5e-3)

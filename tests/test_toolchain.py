@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import subprocess
 import sys
@@ -157,11 +158,17 @@ def test_a_triton_without_tlx_is_told_apart_with_the_order_to_install_in(tmp_pat
     assert torch < fbtriton
 
 
-def test_no_triton_at_all_is_one_diagnostic(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+@needs_compiler
+@pytest.mark.parametrize("package", ["triton", "torch"])
+def test_a_package_that_is_not_there_is_one_diagnostic(monkeypatch, package):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == package else find_spec(name)
+    )
     with pytest.raises(ToolchainMissing) as caught:
         find_toolchain()
     assert caught.value.finding.id == "toolchain-missing"
+    assert f"no `{package}` package" in caught.value.finding.message
 
 
 def test_importing_needs_neither_triton_nor_torch():

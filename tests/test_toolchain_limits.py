@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from jfagen.toolchain.checks import dropped_registers, findings
+from jfagen.toolchain.checks import dropped_registers, explained, findings
 from jfagen.toolchain.emitted import read_emitted
 from jfagen.toolchain.ptx import launch_registers, setmaxnreg_values, threads
-from jfagen.toolchain.records import Arch, Budget, Resources
+from jfagen.toolchain.records import Arch, Budget, CompileFailed, Finding, Resources
 
 PTX = """
 .visible .entry k()
@@ -98,6 +98,24 @@ def test_narrow_roles_get_the_largest_request_of_their_group():
 def test_a_request_under_24_becomes_24():
     assert survivors(PTX, roles(a=(4, 16))) == []
     assert len(survivors(PTX.replace("	24;", "	32;"), roles(a=(4, 16)))) == 1
+
+
+def test_a_refusal_by_ptxas_is_explained_by_the_requests_that_its_ptx_dropped():
+    refused = Finding(id="compiler-refused", message="refused", notes=("insufficient registers",))
+    bare = CompileFailed(refused, ".entry k()\n.reqntid 512\n{ }\n")
+    emitted = read_emitted(roles(a=(4, 240), b=(1, 24)))
+    finding = explained(bare, emitted).finding
+    assert finding.id == "registers-dropped"
+    assert "`a` asks for 240" in finding.message
+    assert "`b` asks for 24" in finding.notes[0]
+    assert finding.notes[-1] == "insufficient registers"
+
+
+def test_a_refusal_whose_ptx_keeps_every_request_stays_what_it_is():
+    refused = Finding(id="compiler-refused", message="refused")
+    emitted = read_emitted(roles(a=(4, 168)))
+    assert explained(CompileFailed(refused, PTX), emitted).finding is refused
+    assert explained(CompileFailed(refused), emitted).finding is refused
 
 
 # ---- capacity

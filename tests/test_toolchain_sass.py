@@ -260,7 +260,7 @@ def test_equal_loops_of_a_role_are_one_with_copies():
     both = second + "\n" + SKIPPING.strip()
     (loop,) = loops(both, {0: RIGHT})
     assert (loop.role, loop.copies) == ("right", 2)
-    (loop,) = loops(both, {0: RIGHT, 1: RIGHT + 2, 7: RIGHT, 9: RIGHT + 1})
+    (loop,) = loops(both, {0: RIGHT - 1, 1: RIGHT + 1, 7: RIGHT, 9: RIGHT + 1})
     assert (loop.copies, loop.first_line, loop.last_line) == (2, RIGHT, RIGHT + 1)
     different = second.replace("FMUL2 R6, R6, R12\n", "") + "\n" + SKIPPING.strip()
     assert [each.copies for each in loops(different, {0: RIGHT})] == [1, 1]

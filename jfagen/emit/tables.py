@@ -107,4 +107,4 @@ def _distinct(ends: tuple[End, ...]) -> list[End]:
 def _end_words(plan: Plan, channel: Channel, end: End) -> str:
     group = f"[{end.site.group}]" if not channel.groups and end.site.group >= 0 else ""
     when = {When.EVERY: "", When.FIRST: ", first step", When.LAST: ", last step"}[end.when]
-    return f"{plan.placed[end.site.op].role.name}: {end.site.op}{group}{when}"
+    return f"{plan.at(end.site).role.name}: {end.site.op}{group}{when}"

@@ -95,6 +95,7 @@ class Scheduler:
         self.current: Role | None = None
         self.started = 0
         self.starved_exists = not policy.role
+        self._role_ended = False
         self._trace = array("q")
         self._main = greenlet.getcurrent()
 
@@ -148,7 +149,9 @@ class Scheduler:
         try:
             with np.errstate(all="ignore"):
                 while self._step() or refill():
-                    pass
+                    if self._role_ended:
+                        self._role_ended = False
+                        refill()
         finally:
             self._kill()
 
@@ -169,7 +172,7 @@ class Scheduler:
             self._resume(chosen)
             if chosen.finished:
                 self.roles.remove(chosen)
-                return bool(self.roles or self.pending)
+                self._role_ended = True
         else:
             self._trace.append(self.pending.index(chosen) * 2 + 1)
             self._complete(chosen)

@@ -55,25 +55,17 @@ def copies(program: Program, buffer: Buffer) -> int:
     return buffer.depth * (program.tile.groups if buffer.grouped else 1)
 
 
-def place(plan: Plan) -> Placement | Illegal:
-    """Return the placement, or the cycle of the best arrangement if none is legal.
+def place(plan: Plan) -> Placement:
+    """Return the placement.
 
-    An arrangement that does not fit is returned all the same: the rule `capacity` refuses it.
+    What does not fit, or what a region of the schedule makes impossible, is returned all the same:
+    the passes and rules that follow refuse it with the place in the schedule.
     """
     program = plan.program
     fixed = tuple(region.tree for region in program.regions)
-    base = make_layout(program, fixed)
-    if fixed or _fits_alone(plan, base):
-        legal = needed_families(plan, base)
-        if isinstance(legal, Illegal):
-            return legal
     chosen = _pack_tmem(plan, fixed)
     layout = make_layout(program, fixed + chosen)
     return _number(program, layout, chosen)
-
-
-def _fits_alone(plan: Plan, layout: Layout) -> bool:
-    return _columns(plan.program, layout) <= plan.program.target.tmem_columns
 
 
 def _columns(program: Program, layout: Layout) -> int:
@@ -106,6 +98,8 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
     program = plan.program
     inside = {leaf.buffer for tree in fixed for leaf in leaves(tree)}
     free = [b for b in program.buffers if b.storage is Storage.TMEM and b.name not in inside]
+    if len(free) < 2 or isinstance(needed_families(plan, make_layout(program, fixed)), Illegal):
+        return ()
     ranked: dict[tuple[int, int], list[tuple[Arrangement, ...]]] = {}
     for trees in _arrangements(plan, fixed, free):
         columns = _columns(program, make_layout(program, fixed + trees))

@@ -179,7 +179,7 @@ def _missing_signals(
 
 def _arrival(plan: Plan, signals: tuple[End, ...]) -> tuple[Arrival, int]:
     engines = {plan.engine(end.site) for end in signals}
-    warps = {plan.placed[end.site.op].role.warps for end in signals}
+    warps = {plan.at(end.site).role.warps for end in signals}
     if engines == {Engine.LOAD}:
         return Arrival.BYTES, 0
     if engines == {Engine.MMA}:

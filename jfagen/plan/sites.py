@@ -31,41 +31,45 @@ class Plan:
 
     Attributes:
         program: the checked schedule.
-        placed: op name -> where it runs.
+        placed: (op name, group) -> where it runs.
         touches: site -> accesses to memory there, in order; registers are left out.
         sites: op name and group -> its sites in order.
     """
 
     program: Program
-    placed: dict[str, Placed]
+    placed: dict[tuple[str, int], Placed]
     touches: dict[Site, tuple[Touch, ...]]
     sites: dict[tuple[str, int], tuple[Site, ...]]
 
+    def at(self, site: Site) -> Placed:
+        """Return where the op at `site` runs."""
+        return self.placed[site.op, site.group]
+
     def engine(self, site: Site) -> Engine:
         """Return what executes the op at `site`."""
-        return self.placed[site.op].use.op.engine
+        return self.at(site).use.op.engine
 
     def space(self, site: Site) -> Space:
         """Return how often the op at `site` runs."""
-        return self.placed[site.op].use.op.space
+        return self.at(site).use.op.space
 
     def replica(self, site: Site) -> int:
         """Return which replica of its role runs `site`."""
-        use = self.placed[site.op].use
+        use = self.at(site).use
         return site.group if use.group_ref is GroupRef.REPLICA else 0
 
 
 def make_plan(program: Program) -> Plan:
     """Return the sites of every op use and what is touched at each."""
-    placed: dict[str, Placed] = {}
+    placed: dict[tuple[str, int], Placed] = {}
     touches: dict[Site, tuple[Touch, ...]] = {}
     sites: dict[tuple[str, int], tuple[Site, ...]] = {}
     for role_program in program.role_programs:
         for use in role_program.uses():
-            placed.setdefault(
-                use.op.name, Placed(role=role_program.role, program=role_program, use=use)
-            )
             for group in use.groups or (-1,):
+                placed[use.op.name, group] = Placed(
+                    role=role_program.role, program=role_program, use=use
+                )
                 found = _op_sites(program, use.op, group)
                 sites[use.op.name, group] = tuple(found)
                 touches.update(found)

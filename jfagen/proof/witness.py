@@ -37,7 +37,7 @@ def illegal_order(plan: Plan, illegal: Illegal) -> Diagnostic:
     events = illegal.unrolled.events
     crossing = [d for d in illegal.dependences if d.earlier.buffer != d.later.buffer]
     chosen = (crossing or list(illegal.dependences))[0]
-    first, second = plan.placed[chosen.first[0].op], plan.placed[chosen.second[0].op]
+    first, second = plan.at(chosen.first[0]), plan.at(chosen.second[0])
     shared = (
         f"`{chosen.earlier.buffer}` and `{chosen.later.buffer}` share memory"
         if crossing
@@ -80,7 +80,7 @@ def _cycle_words(events: list[Event]) -> str:
 
 def _clobber(plan: Plan, illegal: Illegal) -> Diagnostic:
     clobber = illegal.clobbers[0]
-    reader = plan.placed[clobber.reader[0].op].use
+    reader = plan.at(clobber.reader[0]).use
     wanted = clobber.touch.value
     if clobber.found is None or clobber.found.value == wanted:
         return Diagnostic(

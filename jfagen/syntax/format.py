@@ -33,13 +33,7 @@ def format_schedule(source: SourceFile) -> str:
     """
     parse(source)
     layout = layout_of(source.text, parse_tree(source.text))
-    forced: set[int] = set()
-    while True:
-        lines = list(_Writer(source.text, layout, frozenset(forced)).lines())
-        too_long = {line.block for line in lines if len(line.code) > _WIDTH}
-        if not (new := too_long - forced - {None}):
-            break
-        forced |= {start for start in new if start is not None}
+    lines = list(_Writer(source.text, layout).lines())
     end = "\r\n" if "\r\n" in source.text else "\n"
     return "".join(f"{text}{end}" for text in _texts(_aligned(lines)))
 
@@ -55,7 +49,6 @@ class _Line:
         blank: Whether an empty line stands before it.
         row: What kind of line it is for alignment.
         mark: The column before which blanks may be added.
-        block: The first block that is written on this line from end to end.
     """
 
     indent: int
@@ -64,7 +57,6 @@ class _Line:
     blank: bool
     row: Row | None
     mark: int | None
-    block: int | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,11 +73,12 @@ class _Draft:
 class _Writer:
     """Writes the pieces of a text as lines, not aligned yet."""
 
-    def __init__(self, text: str, layout: Layout, forced: frozenset[int]) -> None:
+    def __init__(self, text: str, layout: Layout) -> None:
         self.text = text
         self.layout = layout
-        self.forced = forced
         self.closing = {end: start for start, end in layout.blocks.items()}
+        self.ends = self._inline_ends()
+        self.too_long: set[int] = set()
         self.open: list[int] = []
 
     def lines(self) -> Iterator[_Line]:
@@ -97,7 +90,7 @@ class _Writer:
                 self.open.pop()
             if before is not None and self._breaks(before, piece, number, draft):
                 yield self._finished(draft)
-                draft = self._next_line(before, piece, number)
+                draft = self._next_line(before, piece)
             if piece.kind is Kind.COMMENT:
                 draft.comment = piece.text
             else:
@@ -106,7 +99,7 @@ class _Writer:
                 draft.columns[piece.start] = draft.indent + len(draft.code)
                 draft.code += piece.text
             if piece.start in self.layout.blocks:
-                self.open.append(piece.start)
+                self._open(piece, draft)
             before = piece
         yield self._finished(draft)
 
@@ -115,15 +108,28 @@ class _Writer:
     def _newlines(self, before: Piece, piece: Piece) -> int:
         return self.text.count("\n", before.end, piece.start)
 
-    def _is_broken(self, start: int) -> bool:
-        """Whether a block stands on several lines."""
-        end = self.layout.blocks[start]
-        inside = self.text[start + 1 : end]
-        return bool(inside.strip()) and (
-            start in self.forced
-            or "\n" in inside
-            or any(start < item < end for item in self.layout.items)
-        )
+    def _inline_ends(self) -> dict[int, int]:
+        """Return the column after each piece if all the text stood on one line."""
+        ends: dict[int, int] = {}
+        column = 0
+        before: Piece | None = None
+        for piece in self.layout.pieces:
+            if piece.kind is not Kind.COMMENT:
+                column += len(piece.text) + (self._gap(before, piece) if before else 0)
+                ends[piece.start] = column
+                before = piece
+        return ends
+
+    def _open(self, brace: Piece, draft: _Draft) -> None:
+        """Enter a block; one that would not fit on the line has a line for every statement."""
+        self.open.append(brace.start)
+        width = self.ends[self.layout.blocks[brace.start]] - self.ends[brace.start]
+        fits = draft.indent + len(draft.code) + width <= _WIDTH
+        if width > 1 and not fits and brace.start not in self.layout.broken:
+            self.too_long.add(brace.start)
+
+    def _is_broken(self, block: int) -> bool:
+        return block in self.layout.broken or block in self.too_long
 
     def _breaks(self, before: Piece, piece: Piece, number: int, draft: _Draft) -> bool:
         """Whether a line ends between two pieces."""
@@ -139,37 +145,27 @@ class _Writer:
             return self._is_broken(self.closing[piece.start])
         if piece.start in self.layout.statements and self._is_broken(self.open[-1]):
             width = draft.indent + len(draft.code) + 2 + self._statement_width(number)
-            own_line = self._newlines(before, piece) > 0 or self.open[-1] in self.forced
+            own_line = self._newlines(before, piece) > 0 or self.open[-1] in self.too_long
             return own_line or width > _WIDTH
         return False
 
     def _statement_width(self, number: int) -> int:
         """Return the columns from a statement's start to the next statement or brace."""
-        pieces = self.layout.pieces
-        width = len(pieces[number].text)
-        for before, piece in zip(pieces[number:], pieces[number + 1 :], strict=False):
-            stops = piece.start in self.layout.statements or piece.start in self.closing
-            if stops or piece.kind is Kind.COMMENT:
+        pieces, layout = self.layout.pieces, self.layout
+        last = number
+        while (piece := pieces[last + 1]).kind is not Kind.COMMENT:
+            if piece.start in layout.statements or piece.start in self.closing:
                 break
-            width += self._gap(before, piece) + len(piece.text)
-        return width
+            last += 1
+        first = pieces[number]
+        return self.ends[pieces[last].start] - self.ends[first.start] + len(first.text)
 
-    def _next_line(self, before: Piece, piece: Piece, number: int) -> _Draft:
+    def _next_line(self, before: Piece, piece: Piece) -> _Draft:
         indent = len(self.open) * _INDENT
-        inner = self._is_inside_statement(number)
+        inner = piece.start in self.layout.inner
         opened, closes = before.start in self.layout.blocks, piece.start in self.closing
         blank = self._newlines(before, piece) > 1 and not (inner or opened or closes)
         return _Draft(indent=indent + (_CONTINUATION if inner else 0), blank=blank)
-
-    def _is_inside_statement(self, number: int) -> bool:
-        """Whether the next piece that is no comment continues what stands before it."""
-        all_pieces, layout = self.layout.pieces, self.layout
-        following = next((p for p in all_pieces[number:] if p.kind is not Kind.COMMENT), None)
-        earlier = (p for p in reversed(all_pieces[:number]) if p.kind is not Kind.COMMENT)
-        if following is None or (last := next(earlier, None)) is None:
-            return False
-        starts = following.start in layout.items or following.start in layout.statements
-        return not (starts or following.start in self.closing or last.start in layout.blocks)
 
     # -- blanks between pieces
 
@@ -201,7 +197,6 @@ class _Writer:
             blank=draft.blank,
             row=row,
             mark=columns.get(aligned) if aligned is not None and row is not None else None,
-            block=whole[0] if whole else None,
         )
 
 

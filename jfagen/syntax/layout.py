@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +39,8 @@ class Layout:
         statements: Where a statement of a block starts: two blanks or a line end before it.
         phrases: Where a part of an item starts: two blanks before it, never a line end.
         blocks: The brace that opens a block -> the one that closes it.
+        broken: The opening braces of the blocks that stand on several lines.
+        inner: What continues the statement or item before it, comments in between included.
         rows: The start of an item -> its kind and the piece that is aligned, if any.
     """
 
@@ -47,6 +49,8 @@ class Layout:
     statements: frozenset[int]
     phrases: frozenset[int]
     blocks: dict[int, int]
+    broken: frozenset[int]
+    inner: frozenset[int]
     rows: dict[int, tuple[Row, int | None]]
 
 
@@ -63,12 +67,17 @@ def layout_of(text: str, tree: Tree[Token]) -> Layout:
             sets.update(range(first, node.meta.end_pos))
         if (row := _row(rule, node, found)) is not None:
             rows[first] = row
+    items = _offsets(starts, _ITEM_RULES)
+    statements = _offsets(starts, _STATEMENT_RULES)
+    blocks = _blocks(found, sets)
     return Layout(
         pieces=found,
-        items=_offsets(starts, _ITEM_RULES),
-        statements=_offsets(starts, _STATEMENT_RULES),
+        items=items,
+        statements=statements,
         phrases=_offsets(starts, _PHRASE_RULES),
-        blocks=_blocks(found, sets),
+        blocks=blocks,
+        broken=_broken(text, blocks, items),
+        inner=_inner(found, items | statements, blocks),
         rows=rows,
     )
 
@@ -112,3 +121,34 @@ def _blocks(found: tuple[Piece, ...], sets: set[int]) -> dict[int, int]:
         elif piece.text == "}":
             blocks[opened.pop()] = piece.start
     return blocks
+
+
+def _broken(text: str, blocks: dict[int, int], items: frozenset[int]) -> frozenset[int]:
+    """Return the blocks in which the author ended a line, or which hold items."""
+    several: set[int] = set()
+    ordered = sorted(items)
+    for start, end in blocks.items():
+        inside = text[start + 1 : end]
+        if "\n" in inside and inside.strip():
+            several.add(start)
+        following = bisect_right(ordered, start)
+        if following < len(ordered) and ordered[following] < end:
+            several.add(start)
+    return frozenset(several)
+
+
+def _inner(
+    found: tuple[Piece, ...], starts: frozenset[int], blocks: dict[int, int]
+) -> frozenset[int]:
+    inner: set[int] = set()
+    closing = set(blocks.values())
+    comments: list[int] = []
+    last: int | None = None
+    for piece in found:
+        if piece.kind is Kind.COMMENT:
+            comments.append(piece.start)
+            continue
+        if last is not None and piece.start not in starts | closing and last not in blocks:
+            inner.update([*comments, piece.start])
+        comments, last = [], piece.start
+    return frozenset(inner)

@@ -9,13 +9,20 @@ from enum import Enum, auto
 
 from .sass import Instruction, Listing
 
-#: What a block that only waits may hold: the test, its retry, and moves of its operands.
-_WAIT_OPCODE = re.compile(
-    r"SYNCS\.PHASECHK|NANOSLEEP|BRA|NOP|MOV|UMOV|IMAD\.MOV|IMAD\.U32|R2UR|SHF|USHF|YIELD"
-    r"|USETMAXREG|DEPBAR|UTCATOMSWS|CS2R|BSSY|BSYNC|WARPSYNC|VOTE|PLOP3|UPLOP3|SEL|USEL|ELECT"
-    r"|S2UR|LEA|ULEA|UIADD3|IADD3"
+#: Opcodes, by their first letters, that test whether the wait is over.
+_WAIT_TESTS = ("SYNCS.PHASECHK", "USETMAXREG", "UTCATOMSWS", "NANOSLEEP")
+#: What else a block that only waits may hold: control, votes, and arithmetic on the operands.
+_WAIT_CONTROL = ("BRA", "BSSY", "BSYNC", "WARPSYNC", "YIELD", "NOP", "DEPBAR")
+_WAIT_VOTES = ("VOTE", "ELECT", "PLOP3", "UPLOP3")
+_WAIT_MOVES = ("MOV", "UMOV", "IMAD.MOV", "IMAD.U32", "R2UR", "S2UR", "CS2R", "SEL", "USEL")
+_WAIT_SUMS = ("IADD3", "UIADD3", "LEA", "ULEA", "SHF", "USHF")
+_WAIT_OPCODES = (
+    *_WAIT_TESTS,
+    *_WAIT_CONTROL,
+    *_WAIT_VOTES,
+    *_WAIT_MOVES,
+    *_WAIT_SUMS,
 )
-_WAIT_TEST = re.compile(r"SYNCS\.PHASECHK|USETMAXREG|UTCATOMSWS|BAR|NANOSLEEP|ATOM|CAS")
 _WAIT_LOOP_INSTRUCTIONS = 24
 _WAIT_STUB_INSTRUCTIONS = 6
 _WAIT_RETURN_INSTRUCTIONS = 3
@@ -192,7 +199,7 @@ def waiting_blocks(graph: ControlFlow) -> frozenset[int]:
     waiting: set[int] = set()
     for loop in graph.loops:
         held = [x for block in loop.blocks for x in graph.blocks[block].instructions]
-        tests = any(_WAIT_TEST.match(x.opcode) for x in held)
+        tests = any(x.opcode.startswith(_WAIT_TESTS) for x in held)
         if len(held) <= _WAIT_LOOP_INSTRUCTIONS and tests and _only_waits(held):
             waiting |= loop.blocks
     grown = True
@@ -209,7 +216,7 @@ def waiting_blocks(graph: ControlFlow) -> frozenset[int]:
 
 
 def _only_waits(instructions: list[Instruction] | tuple[Instruction, ...]) -> bool:
-    return all(_WAIT_OPCODE.match(x.opcode) for x in instructions)
+    return all(x.opcode.startswith(_WAIT_OPCODES) for x in instructions)
 
 
 def _leads(graph: ControlFlow, number: int, waiting: set[int]) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..target import SM_100A, TARGETS, WARPS_PER_GROUP, Target
-from .emitted import EmittedRole
-from .records import Arch, Budget, Finding, Resources
+from . import ptx
+from .emitted import Emitted, EmittedRole
+from .records import Arch, Budget, CompileFailed, Finding, Resources
 
 _LEAST_REGISTERS = 24
 
@@ -92,3 +94,25 @@ def dropped_registers(
             help="requests over the register budget of the SM are dropped in silence: "
             "ask for fewer, all roles together",
         )
+
+
+def explained(failure: CompileFailed, emitted: Emitted) -> CompileFailed:
+    """Return the failure as one of dropped register requests, where its PTX has dropped any.
+
+    Without them every role has what a thread has at launch, which ptxas may find too few.
+    """
+    if failure.ptx is None:
+        return failure
+    found = tuple(
+        dropped_registers(
+            emitted.budget,
+            ptx.setmaxnreg_values(failure.ptx),
+            ptx.launch_registers(failure.ptx),
+            emitted.roles,
+        )
+    )
+    if not found:
+        return failure
+    others = tuple(each.message for each in found[1:])
+    notes = (*others, failure.finding.message, *failure.finding.notes)
+    return CompileFailed(replace(found[0], notes=notes), failure.ptx)

@@ -27,7 +27,7 @@ def compile_text(
     timeout_seconds: float = TIMEOUT_SECONDS,
     toolchain: Toolchain | None = None,
 ) -> Compiled:
-    """Compile an emitted text and return its figures; limits it breaks are in `findings`.
+    """Compile an emitted text and measure it; limits it breaks are in `findings`.
 
     Args:
         text: the emitted Python file.
@@ -48,7 +48,10 @@ def compile_text(
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="jfagen-") as folder:
         Path(folder, file_name).write_text(text, encoding="utf-8")
-        built = build(Path(folder), file_name, emitted.kernel, chosen, timeout_seconds)
+        try:
+            built = build(Path(folder), file_name, emitted.kernel, chosen, timeout_seconds)
+        except CompileFailed as failure:
+            raise checks.explained(failure, emitted) from None
         seconds = time.monotonic() - begin
         cubin, sass = built.cubin.read_bytes(), toolchain.disassemble(built.cubin)
     listing = parse_listing(sass, emitted.kernel, file_name)

@@ -99,9 +99,8 @@ _PATTERNS = tuple(
         (Family.R2P, r"R2P|P2R"),
         (
             Family.INTEGER,
-            r"U?MOV|R2UR|UR2R|CS2U?R|S2U?R|RPCMOV|U?PRMT|U?SEL"
-            r"|U?IADD|U?IMAD|U?LEA|U?LOP|U?SH[FLR]|U?ISETP|U?I?MNMX|VIADD|VIMNMX|U?PLOP"
-            r"|U?FLO|U?POPC|LEPC|U?BMSK|U?SGXT|U?VI|U?IABS|BREV",
+            r"U?(?:MOV|R2UR|PRMT|SEL|IADD|IMAD|LEA|LOP|SH[FLR]|ISETP|I?MNMX|VI|PLOP|FLO|POPC"
+            r"|BMSK|SGXT|IABS)|C?S2U?R|RPCMOV|LEPC|BREV",
         ),
     )
 )

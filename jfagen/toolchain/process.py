@@ -16,6 +16,7 @@ from .records import Arch, CompileFailed, Finding
 
 _WORKER = Path(__file__).with_name("worker.py")
 _REPORT = "jfagen-report "
+_CACHE = "cache"
 #: Environment variables that change what the compiler makes, by their first letters.
 _COMPILER_VARIABLES = (
     "TRITON_",
@@ -76,19 +77,20 @@ def build(folder: Path, file_name: str, kernel: str, arch: Arch, timeout_seconds
     if process.returncode < 0:
         raise _died(process.returncode, errors)
     if report is None or process.returncode > 0:
-        raise _refused(report or {}, errors, file_name)
+        raise _refused(report or {}, errors, folder / file_name)
     return _built(folder, report)
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return our environment without what changes code, with a cache that leaves nothing behind."""
+    """Return our environment without what changes code; what is written stays in `folder`."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(_COMPILER_VARIABLES)
     }
     return kept | {
-        "TRITON_CACHE_DIR": str(folder / "cache"),
+        "TRITON_CACHE_DIR": str(folder / _CACHE),
+        "TMPDIR": str(folder),
         "TRITON_DUMP_PTXAS_LOG": "1",
         # A module that probes for a GPU when it is imported must answer alike on every machine.
         "CUDA_VISIBLE_DEVICES": "",
@@ -125,22 +127,27 @@ def _died(returncode: int, errors: str) -> CompileFailed:
     )
 
 
-def _refused(report: dict[str, Any], errors: str, file_name: str) -> CompileFailed:
+def _refused(report: dict[str, Any], errors: str, file: Path) -> CompileFailed:
     line = report.get("line")
-    place = f" at {file_name}:{line}" if line else ""
+    place = f" at {file.name}:{line}" if line else ""
     said = str(report.get("error", ""))
+    # The compiler caches each stage, so its PTX is there even when ptxas refuses it.
+    stages = sorted((file.parent / _CACHE).glob("*/*.ptx"))
     return CompileFailed(
         Finding(
             id="compiler-refused",
             message=f"the compiler refused the kernel{place}",
             notes=_last_lines(errors + "\n" + said),
-        )
+        ),
+        ptx=stages[0].read_text(encoding="utf-8") if stages else None,
     )
 
 
 def _last_lines(text: str) -> tuple[str, ...]:
     """Return the compiler's last lines, and before them the earlier ones that name an error."""
-    lines = [_shortened(line.rstrip()) for line in text.splitlines() if line.strip()]
+    rows = [row.rstrip() for row in text.splitlines() if row.strip()]
+    # The command names files that are gone by now.
+    lines = [_shortened(row) for row in rows if not row.startswith("Repro command")]
     telling = [line for line in lines[:-_LAST_LINES] if any(word in line for word in _TELLING)]
     return tuple(telling[-_LAST_LINES:] + lines[-_LAST_LINES:])
 

@@ -41,11 +41,15 @@ class ToolchainMissing(Exception):
 
 
 class CompileFailed(Exception):
-    """The text gave no cubin: it was refused, or the compiler died on it."""
+    """The text gave no cubin: it was refused, or the compiler died on it.
 
-    def __init__(self, finding: Finding) -> None:
+    `ptx` is the PTX when the compiler got as far as that.
+    """
+
+    def __init__(self, finding: Finding, ptx: str | None = None) -> None:
         super().__init__(finding.message)
         self.finding = finding
+        self.ptx = ptx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

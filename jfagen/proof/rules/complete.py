@@ -58,8 +58,8 @@ def _registers(subject: Subject) -> list[Diagnostic]:
 
 
 def _values(subject: Subject) -> list[Diagnostic]:
-    for realized in subject.realized:
-        unrolled = realized.unrolled
+    longest = max(subject.realized, key=lambda realized: sum(realized.unrolled.trips))
+    for unrolled in (longest.unrolled,):
         dependences = find_dependences(subject.plan, unrolled, subject.placement.layout)
         if dependences.clobbers:
             return [illegal_order(subject.plan, Illegal(unrolled, (), (), dependences.clobbers))]

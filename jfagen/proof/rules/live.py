@@ -46,7 +46,7 @@ def check(subject: Subject) -> list[Diagnostic]:
 
 
 def _never_signalled(plan: Plan, channel: Channel, trips: tuple[int, ...]) -> Diagnostic:
-    waiter = plan.placed[channel.waits[0].site.op]
+    waiter = plan.at(channel.waits[0].site)
     return Diagnostic(
         id="deadlock",
         message=f"`{waiter.use.op.name}` waits for `{channel.name}`, which nobody completes in "

@@ -36,7 +36,7 @@ def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnost
             continue
         event = realized.unrolled.events[waiting.node]
         assert event.use is not None
-        signal = subject.plan.placed[channel.signals[0].site.op]
+        signal = subject.plan.at(channel.signals[0].site)
         found.setdefault(
             channel.name,
             Diagnostic(

@@ -100,7 +100,7 @@ def _by_memory(plan: Plan, placement: Placement, realized: Realized) -> dict[str
 
 
 def _diagnostic(plan: Plan, first: _Use, second: _Use, realized: Realized) -> Diagnostic:
-    one, other = plan.placed[first.site.op], plan.placed[second.site.op]
+    one, other = plan.at(first.site), plan.at(second.site)
     verb = {True: "writes", False: "reads"}
     return Diagnostic(
         id="race",

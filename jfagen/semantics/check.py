@@ -1,0 +1,51 @@
+"""Check: from the syntax tree to a program, or every mistake at once."""
+
+from __future__ import annotations
+
+from ..diagnostics import Reporter, SourceFile
+from ..syntax import ast
+from .check_blocks import check_blocks, loop_of
+from .check_buffers import check_buffers
+from .check_problem import check_algorithm, check_problem, check_tile
+from .check_regions import check_apart, check_regions
+from .check_roles import check_roles
+from .check_tiles import check_tiles
+from .context import Context
+from .program import Program
+
+
+def check(tree: ast.Schedule, source: SourceFile) -> Program:
+    """Return the program that a syntax tree means.
+
+    Raises:
+        CompileError: with every mistake that was found.
+    """
+    context = Context(reporter=Reporter(), tree=tree)
+    check_algorithm(context)
+    problem = check_problem(context)
+    check_tile(context)
+    check_roles(context)
+    check_buffers(context, problem)
+    regions = check_regions(context)
+    apart = check_apart(context)
+    programs = check_blocks(context) if context.algorithm is not None else ()
+    tiles = check_tiles(context)
+    context.reporter.raise_if_any()
+    loop = loop_of(tree)
+    assert context.algorithm and problem and context.tile and tiles and loop
+    return Program(
+        name=tree.name.text,
+        source=source,
+        algorithm=context.algorithm,
+        target=context.target,
+        problem=problem,
+        tile=context.tile,
+        roles=tuple(context.roles.values()),
+        buffers=tuple(context.buffers.values()),
+        regions=regions,
+        apart=apart,
+        role_programs=programs,
+        tiles=tiles,
+        loop_symbol=loop.symbol.text,
+        loop_span=loop.symbol.span,
+    )
