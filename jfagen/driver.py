@@ -128,5 +128,5 @@ def compile_file(path: Path) -> Compiled:
 
 
 def emit_text(path: Path) -> str:
-    """Return the kernel's text for the schedule in a file."""
-    return compile_file(path).kernel.text
+    """Return the kernel's text for a schedule: a file, or the name of a bundled one."""
+    return compile_file(find_schedule(str(path))).kernel.text

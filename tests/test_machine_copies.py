@@ -22,6 +22,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 """
 
+ACCUMULATOR = "tlx.local_alloc((64, 64), tl.float32, 1, tlx.storage_kind.tmem)"
+
 RAGGED = (
     HEADER
     + """
@@ -215,7 +217,7 @@ def test_stale_columns_show_as_nan():
     text = edit(
         text,
         "    loaded =",
-        "    unused = tlx.local_alloc((64, 64), tl.float32, 1, tlx.storage_kind.tmem)\n    loaded =",
+        f"    unused = {ACCUMULATOR}\n    loaded =",
     )
     outcome = simulate(text, inputs={"x": chain_input()})
     assert outcome.ok, outcome.text()
@@ -278,7 +280,7 @@ def test_a_missing_proxy_fence_of_the_writer_is_noted_once():
     text = edit(
         text,
         "    with tlx.async_tasks",
-        "    acc = tlx.local_alloc((64, 64), tl.float32, 1, tlx.storage_kind.tmem)\n    with tlx.async_tasks",
+        f"    acc = {ACCUMULATOR}\n    with tlx.async_tasks",
     )
     (note,) = simulate(text, inputs={}).notes
     assert "`box[0]`" in note

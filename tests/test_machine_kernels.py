@@ -93,7 +93,8 @@ def product(a_desc, b_desc, out_desc, steps):
                     slot, phase = ring(use, DEPTH)
                     tlx.barrier_wait(empty[slot], phase ^ 1)
                     tlx.barrier_expect_bytes(full[slot], 2 * (ROWS + COLUMNS) * K)
-                    tlx.async_descriptor_load(a_desc, a_tiles[slot], [tile * ROWS, step * K], full[slot])
+                    at = [tile * ROWS, step * K]
+                    tlx.async_descriptor_load(a_desc, a_tiles[slot], at, full[slot])
                     tlx.async_descriptor_load(b_desc, b_tiles[slot], [0, step * K], full[slot])
                     use += 1
                 tile = tlx.clc_consumer(tiles, count & 1, multi_ctas=False)

@@ -169,3 +169,41 @@ def test_memory_that_does_not_fit_is_a_fault(old, new, rule):
 def test_one_default_role_is_needed():
     text = edit(KERNEL, 'tlx.async_task("default")', "tlx.async_task(num_warps=4, registers=64)")
     assert only(run(text), Fault).rule == "roles"
+
+
+def test_a_store_that_nobody_waits_for_before_the_end_is_a_fault():
+    text = without(KERNEL, "tlx.async_descriptor_store_wait(0)")
+    fault = only(run(text, given=inputs(tiles=1)), Fault)
+    assert fault.rule == "unfinished-store"
+    assert fault.place.line == line_of(text, "tlx.async_descriptor_store(")
+
+
+def test_a_mistake_in_the_host_function_is_a_fault():
+    fault = only(run(edit(KERNEL, "rows, depth = a.shape", "rows, depth = a")), Fault)
+    assert fault.rule == "host"
+
+
+EIGHT = edit(KERNEL, "num_warps=4)\n    return out", "num_warps=8)\n    return out")
+EIGHT = edit(EIGHT, "alloc_warp_barrier(1, num_warps=4)", "alloc_warp_barrier(1, num_warps=8)")
+EIGHT = edit(
+    EIGHT,
+    "    acc_tiles = tlx.local_alloc((ROWS, COLUMNS), tl.float32, 1, tlx.storage_kind.tmem)",
+    "    spec = tlx.storage_alias_spec(storage=tlx.storage_kind.tmem)\n"
+    "    tmem = tlx.storage_kind.tmem\n"
+    "    acc_tiles = tlx.local_alloc((ROWS, COLUMNS), tl.float32, 1, tmem, reuse=spec)\n"
+    "    narrow = tlx.local_alloc((ROWS, COLUMNS), dtype, 1, tmem, reuse=spec)",
+)
+OVERWRITE = "                tlx.local_store(narrow[0], values.to(dtype))\n"
+EIGHT = edit(
+    EIGHT,
+    "                tlx.barrier_arrive(acc_empty[0])",
+    OVERWRITE + "                tlx.barrier_arrive(acc_empty[0])",
+)
+
+
+def test_eight_warps_that_overwrite_what_they_read_need_a_rendezvous():
+    race = only(run(EIGHT), Race)
+    assert race.first.place.role == race.second.place.role == "drain"
+    assert race.second.place.line == line_of(EIGHT, OVERWRITE.strip())
+    meet = edit(EIGHT, OVERWRITE, f"                tlx.named_barrier_wait(9, 256)\n{OVERWRITE}")
+    assert run(meet).kind is Kind.RESULTS

@@ -11,7 +11,7 @@ from .alias import GroupType, Spec, make_group
 from .dtypes import convert, to_held, to_stored
 from .machine import Machine
 from .memory import TMEM_LANES, Buffer, Region, Root, Storage, View, tmem_columns
-from .report import MachineFault
+from .report import MachineFault, MachineStop, Race
 from .scalars import as_dtype
 from .tensor import Tensor, operand
 from .values import Value
@@ -153,6 +153,8 @@ def local_load(
     """
     _check_warps(machine, src)
     machine.touch(src, write=False, action="load")
+    if src.storage is Storage.TMEM and machine.role.warps > 4:
+        machine.role.tmem_loads.append((src, machine.place()))
     result = Tensor(to_held(src.array, src.dtype), src.dtype)
     machine.scheduler.pause()
     return result
@@ -170,9 +172,29 @@ def local_store(machine: Machine, dst: View, src: Value) -> None:
         raise MachineFault("shape", f"{value.shape} is stored to `{dst.label}` {dst.shape}")
     if value.dtype is not dst.dtype:
         raise MachineFault("type", f"{value.dtype} is stored to `{dst.label}` of {dst.dtype}")
+    _check_own_loads(machine, dst)
     machine.touch(dst, write=True, action="store")
     dst.array[...] = to_stored(convert(value.data, value.dtype, dst.dtype), dst.dtype)
     machine.scheduler.pause()
+
+
+def _check_own_loads(machine: Machine, dst: View) -> None:
+    """Check that no warp of the role may still read what another warp now overwrites.
+
+    Four warps own 32 lanes each. More warps split the columns too, in another way for every width
+    and element type, so that a narrower tile over a wider one needs a rendezvous in between.
+    """
+    role = machine.role
+    if dst.storage is not Storage.TMEM or role.warps <= 4:
+        return
+    for view, place in role.tmem_loads:
+        same = view.region.start == dst.region.start and view.shape == dst.shape
+        if dst.region.overlaps(view.region) and not (same and view.dtype is dst.dtype):
+            first = machine.access(view, "load", place)()
+            second = machine.access(dst, "store by other warps", machine.place())()
+            raise MachineStop(Race(first=first, second=second))
+    # The store ends with a rendezvous of all warps of the role.
+    role.tmem_loads.clear()
 
 
 def _check_warps(machine: Machine, view: View) -> None:

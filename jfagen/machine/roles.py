@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .machine import Machine
-from .report import Blocked, MachineFault
+from .report import Blocked, Fault, MachineFault, MachineStop
 from .scheduler import Role
 from .values import Value
 
@@ -80,6 +80,10 @@ def _join(machine: Machine, parent: Role, roles: list[Role]) -> None:
     parent.joining = False
     for role in roles:
         parent.before |= role.before
+        if role.store_groups:
+            rule, first = "unfinished-store", role.store_groups[0]
+            message = "the CTA ends without a wait for this TMA store, which still reads SMEM"
+            raise MachineStop(Fault(rule=rule, message=message, place=first.place))
 
 
 def _check(tasks: list[_Task]) -> None:

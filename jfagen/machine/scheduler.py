@@ -13,6 +13,7 @@ import greenlet  # type: ignore[import-untyped]
 import numpy as np
 
 from .barriers import Released
+from .memory import View
 from .report import Blocked, Deadlock, Fault, MachineFault, MachineStop, Place
 from .values import Value
 
@@ -75,6 +76,7 @@ class Role:
     mma_before: Released = field(default_factory=Released)
     joining: bool = False
     store_groups: deque[Operation] = field(default_factory=deque)
+    tmem_loads: list[tuple[View, Place]] = field(default_factory=list)
     fiber: Value = None
 
     def matches(self, name: str) -> bool:

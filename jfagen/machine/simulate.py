@@ -69,6 +69,9 @@ def simulate(
         return _stopped(stop.report, run, started)
     except MachineFault as fault:
         return _stopped(Fault(rule=fault.rule, message=fault.message), run, started)
+    except Exception as error:
+        message = f"{type(error).__name__} in the host function: {error}"
+        return _stopped(Fault(rule="host", message=message), run, started)
     outputs = result if isinstance(result, tuple | list) else (result,)
     return Outcome(
         kind=Kind.RESULTS, outputs=tuple(_numpy(value) for value in outputs), **_facts(run, started)

@@ -78,6 +78,9 @@ def barrier_arrive(
     slot, role = _slot(bar), machine.role
     count = int(arrive_count) * (32 * role.warps if slot.per_thread else 1)
     slot.arrive(count, role.before)
+    if not slot.per_thread:
+        # All warps of the role meet before one of its threads arrives.
+        role.tmem_loads.clear()
     machine.scheduler.pause()
 
 
@@ -105,6 +108,7 @@ def named_barrier_arrive(machine: Machine, bar: Value, arrive_count: Value) -> N
 def named_barrier_wait(machine: Machine, bar: Value, arrive_count: Value) -> None:
     """Count the role's threads at a named barrier and wait for the others."""
     barrier, generation = _named_arrive(machine, bar, arrive_count)
+    machine.role.tmem_loads.clear()
     place = machine.place()
 
     def blocked() -> Blocked:

@@ -141,14 +141,14 @@ def _inner(
     found: tuple[Piece, ...], starts: frozenset[int], blocks: dict[int, int]
 ) -> frozenset[int]:
     inner: set[int] = set()
-    closing = set(blocks.values())
+    outside = starts | set(blocks.values())
     comments: list[int] = []
     last: int | None = None
     for piece in found:
         if piece.kind is Kind.COMMENT:
             comments.append(piece.start)
             continue
-        if last is not None and piece.start not in starts | closing and last not in blocks:
+        if last is not None and piece.start not in outside and last not in blocks:
             inner.update([*comments, piece.start])
         comments, last = [], piece.start
     return frozenset(inner)

@@ -1,0 +1,85 @@
+"""`jfagen build`: check, plan, prove and emit kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..diagnostics import CompileError, Diagnostic
+from ..driver import Compiled, compile_file, find_schedule
+from .files import Output, State, output_path, write_all
+from .status import status_block, timing_lines
+
+_WRONG, _STALE = 1, 3
+
+Files = Annotated[
+    list[str],
+    typer.Argument(help="Schedules: paths, or names of bundled ones.", metavar="FILE..."),
+]
+Timings = Annotated[bool, typer.Option("--timings", help="Print the time of every pass.")]
+
+
+def build(
+    files: Files,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where kernels are written.")
+    ] = Path("generated"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if a kernel is stale.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files that were edited by hand.")
+    ] = False,
+    timings: Timings = False,
+) -> None:
+    """Compile schedules to kernels: all of them, or none if one is wrong."""
+    compiled = compile_all(files)
+    outputs = [
+        Output(path=output_path(one.program.source.path, output), text=one.kernel.text)
+        for one in compiled
+    ]
+    if check:
+        _check_fresh(files, outputs, output)
+        return
+    _refuse_edited(outputs, force=force)
+    written = {one.path for one in write_all(outputs)}
+    for one, out in zip(compiled, outputs, strict=True):
+        typer.echo(status_block(one, out.path, written=out.path in written))
+        if timings:
+            typer.echo(timing_lines(one))
+
+
+def compile_all(files: list[str]) -> list[Compiled]:
+    """Compile every file; CompileError with the findings of all that are wrong."""
+    compiled: list[Compiled] = []
+    found: list[Diagnostic] = []
+    for path in [find_schedule(name) for name in dict.fromkeys(files)]:
+        try:
+            compiled.append(compile_file(path))
+        except CompileError as error:
+            found += error.diagnostics
+    if found:
+        raise CompileError(found)
+    return compiled
+
+
+def _check_fresh(files: list[str], outputs: list[Output], directory: Path) -> None:
+    stale = [out for out in outputs if out.state is not State.CURRENT]
+    for out in stale:
+        typer.echo(f"{out.path} is {out.state}", err=True)
+    if stale:
+        where = "" if directory == Path("generated") else f" -o {directory}"
+        typer.echo(f"run `jfagen build {' '.join(files)}{where}`", err=True)
+        raise typer.Exit(_STALE)
+
+
+def _refuse_edited(outputs: list[Output], *, force: bool) -> None:
+    refused = [out for out in outputs if out.state in (State.EDITED, State.FOREIGN)]
+    if force or not refused:
+        return
+    for out in refused:
+        typer.echo(f"error: {out.path} is {out.state}", err=True)
+    typer.echo("help: keep your copy elsewhere, or build with `--force` to replace it", err=True)
+    raise typer.Exit(_WRONG)

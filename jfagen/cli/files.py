@@ -1,0 +1,75 @@
+"""Generated files: where they go, what is there, and writing all of them or none."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ..emit import text_digest, written_digest
+
+
+class State(StrEnum):
+    """What lies at the place of a generated file."""
+
+    MISSING = "missing"
+    CURRENT = "current"
+    STALE = "stale"
+    EDITED = "edited by hand"
+    FOREIGN = "not a generated file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One file to be written.
+
+    Attributes:
+        path: where it goes.
+        text: what it holds.
+    """
+
+    path: Path
+    text: str
+
+    @property
+    def state(self) -> State:
+        """Return what lies there now."""
+        if not self.path.exists():
+            return State.MISSING
+        old = self.path.read_text(encoding="utf-8", errors="replace")
+        if old == self.text:
+            return State.CURRENT
+        claimed = written_digest(old)
+        if claimed is None:
+            return State.FOREIGN
+        return State.STALE if claimed == text_digest(old) else State.EDITED
+
+
+def output_path(schedule: str, directory: Path) -> Path:
+    """Return where the kernel of a schedule goes; folders below `schedules/` are kept."""
+    relative = Path(schedule)
+    if relative.parts[0] == "schedules":
+        relative = relative.relative_to("schedules")
+    return directory / relative.with_suffix(".py")
+
+
+def write_all(outputs: list[Output]) -> list[Output]:
+    """Write every file that differs; none is replaced before all are on the disk."""
+    changed = [output for output in outputs if output.state is not State.CURRENT]
+    pending: list[tuple[Path, Path]] = []
+    try:
+        for output in changed:
+            output.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=output.path.parent, prefix=f".{output.path.name}.")
+            pending.append((Path(name), output.path))
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(output.text)
+            Path(name).chmod(0o644)
+        for temporary, path in pending:
+            temporary.replace(path)
+    finally:
+        for temporary, _ in pending:
+            temporary.unlink(missing_ok=True)
+    return changed

@@ -1,0 +1,54 @@
+"""The status block: what was proved, what was not checked, what the kernel takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..driver import Compiled
+from ..proof.resources import CAPTURE_BYTES
+
+_MARGIN = 14
+
+
+def status_block(compiled: Compiled, path: Path | None = None, *, written: bool = True) -> str:
+    """Return the block for one schedule."""
+    head = compiled.program.source.path
+    if path is not None:
+        head += f" -> {path}" + ("" if written else " (unchanged)")
+    lines = [head]
+    for rule, what in compiled.proof.proved.items():
+        lines.append(_line(rule, f"proved       {what}"))
+    for rule in compiled.proof.not_checked:
+        lines.append(_line(rule, "not checked"))
+    return "\n".join([*lines, *_resource_lines(compiled)])
+
+
+def _line(word: str, text: str) -> str:
+    return f"  {word.ljust(_MARGIN - 2)}{text}"
+
+
+def _resource_lines(compiled: Compiled) -> list[str]:
+    program, resources = compiled.program, compiled.resources
+    smem = resources.smem_bytes + CAPTURE_BYTES
+    roles = ", ".join(
+        f"{role.name} {f'{role.replicas} x ' if role.replicas > 1 else ''}"
+        f"{resources.registers[role.name]}{' (what is left)' if role.default else ''}"
+        for role in program.roles
+    )
+    return [
+        _line("SMEM", f"{smem:,} of {program.target.smem_bytes:,} bytes"),
+        _line("TMEM", f"{resources.tmem_columns} of {program.target.tmem_columns} columns"),
+        _line("registers", roles),
+        _line("threads", str(resources.threads)),
+        _line(
+            "barriers",
+            f"{resources.barriers} in {len(compiled.sync.channels)} channels, none redundant",
+        ),
+    ]
+
+
+def timing_lines(compiled: Compiled) -> str:
+    """Return the time of every pass, and of the way from text to proof."""
+    proof = sum(seconds for name, seconds in compiled.seconds.items() if name != "emit")
+    lines = [_line(name, f"{seconds * 1e3:6.1f} ms") for name, seconds in compiled.seconds.items()]
+    return "\n".join([*lines, _line("to proof", f"{proof * 1e3:6.1f} ms")])

@@ -1,0 +1,74 @@
+"""Certificates of overlaps: for two buffers that share memory, what orders which access first."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ..passes.dependences import Dependence, find_dependences
+from ..passes.needed import steady_steps
+from ..plan import Site
+from ..proof.realize import realize
+from .dependences import ordered_by
+from .tables import titled
+
+if TYPE_CHECKING:
+    from ..driver import Compiled
+
+
+def overlaps_topic(compiled: Compiled) -> str:
+    """Return the certificates of all overlaps."""
+    extents = compiled.placement.layout.extents
+    pairs = [
+        (one, other)
+        for one, other in combinations(extents, 2)
+        if extents[one].overlaps(extents[other])
+    ]
+    if not pairs:
+        return "overlaps: none, every buffer has a place of its own"
+    lines = [line for pair in pairs for line in certificate(compiled, *pair)]
+    return titled("overlaps, each with what orders the accesses to the shared memory", lines)
+
+
+def overlap_topic(compiled: Compiled, buffer: str) -> str:
+    """Return the place of one buffer and the certificates of its overlaps."""
+    extents = compiled.placement.layout.extents
+    if buffer not in extents:
+        return f"{buffer}: registers, never shared between roles"
+    extent = extents[buffer]
+    others = [name for name in extents if name != buffer and extents[name].overlaps(extent)]
+    lines = [line for other in others for line in certificate(compiled, buffer, other)]
+    unit = compiled.program.buffer(buffer).storage
+    title = f"{buffer}: {unit} {extent.start} to {extent.stop - 1} of `{extent.root}`"
+    return titled(title, lines or ["shares its place with nothing"])
+
+
+def certificate(compiled: Compiled, one: str, other: str) -> list[str]:
+    """Return what keeps two overlapping buffers apart in time."""
+    plan = compiled.plan
+    many = steady_steps(plan)
+    realized = realize(plan, compiled.sync, (many, many))
+    layout = compiled.placement.layout
+    lines: dict[tuple[Site, Site], str] = {}
+    for found in find_dependences(plan, realized.unrolled, layout).found:
+        if {found.earlier.buffer, found.later.buffer} != {one, other}:
+            continue
+        if found.first[0].group > 0 or found.second[0].group > 0:
+            continue
+        lines.setdefault(
+            (found.first[0], found.second[0]),
+            f"  {_access(found)}: {ordered_by(compiled, realized, found)}",
+        )
+    return [f"{one} and {other}", *lines.values()]
+
+
+def _access(found: Dependence) -> str:
+    first, second = found.first, found.second
+    distance = "next tile" if first[1] != second[1] else ""
+    if not distance and first[2] >= 0 and second[2] >= 0:
+        distance = {0: "same step", 1: "next step"}.get(second[2] - first[2], "later step")
+    after = f" ({distance})" if distance else ""
+    return (
+        f"{first[0].op} {found.earlier.mode}s {found.earlier.buffer} before "
+        f"{second[0].op} {found.later.mode}s {found.later.buffer}{after}"
+    )

@@ -1,0 +1,151 @@
+"""Trials against the reference, and the `jfagen run` command."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+torch = pytest.importorskip("torch")
+
+from jfagen.cli.run import run as run_command  # noqa: E402
+from jfagen.machine.trial import Problem, make_inputs, run_trial  # noqa: E402
+from jfagen.reference import attention, round_to_bfloat16  # noqa: E402
+
+# A host function without a kernel: what a right, a wrong and a leaking kernel would return.
+HOST = """
+import torch
+
+
+def forward(q, k, v, kv_offsets, *, scale=None, sms=None):
+    m, h, d = q.shape
+    bounds = kv_offsets.tolist()
+    out = torch.zeros((len(bounds) - 1, m, h, d), dtype=q.dtype)
+    lse = torch.full((len(bounds) - 1, h, m), float("-inf"))
+    for b, (lo, hi) in enumerate(zip(bounds, bounds[1:])):
+        if lo == hi:
+            continue
+        s = torch.einsum("mhd,nhd->hmn", q.float(), k[lo:hi].float()) * d**-0.5
+        out[b] = torch.einsum("hmn,nhd->mhd", s.softmax(2), v[lo:hi].float()).to(q.dtype)
+        lse[b] = s.logsumexp(2)
+    return out, lse
+"""
+LEAK = HOST.replace("    return out", "    out += 0 * v.float().sum().to(q.dtype)\n    return out")
+WRONG = HOST.replace("* d**-0.5", "* d**-0.4")
+SMALL = Problem(lengths=(0, 5, 3, 4), queries=8, heads=2, head_dim=16)
+
+
+def test_a_right_kernel_is_right_with_and_without_nan_neighbours():
+    assert run_trial(HOST, SMALL).right
+    assert run_trial(HOST, SMALL, nan_neighbours=True).right
+
+
+def test_a_wrong_kernel_is_wrong():
+    result = run_trial(WRONG, SMALL)
+    assert not result.right
+    assert result.out_error > result.out_bound
+
+
+def test_a_kernel_that_lets_a_neighbour_in_is_found_with_nan_neighbours_only():
+    assert run_trial(LEAK, SMALL).right
+    result = run_trial(LEAK, SMALL, nan_neighbours=True)
+    assert result.leak
+    assert not result.right
+
+
+def test_a_result_that_is_nan_is_wrong():
+    text = HOST.replace("    return out", "    out[1, 0, 0, 0] = float('nan')\n    return out")
+    assert not run_trial(text, SMALL).right
+
+
+def test_the_reference_agrees_with_torch():
+    inputs = make_inputs(SMALL, 0)
+    q, k, v = (inputs[name].double() for name in ("q", "k", "v"))
+    out, lse = attention(q.numpy(), k.numpy(), v.numpy(), inputs["kv_offsets"].numpy())
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        q.transpose(0, 1), k[:5].transpose(0, 1), v[:5].transpose(0, 1)
+    )
+    np.testing.assert_allclose(out[1], theirs.transpose(0, 1).numpy(), rtol=1e-12)
+    assert (out[0] == 0).all()
+    assert (lse[0] == -np.inf).all()
+
+
+def test_the_rounded_reference_differs_by_a_bfloat16_rounding():
+    inputs = make_inputs(SMALL, 0)
+    q, k, v = (inputs[name].float().numpy() for name in ("q", "k", "v"))
+    offsets = inputs["kv_offsets"].numpy()
+    exact, exact_lse = attention(q, k, v, offsets)
+    rounded, rounded_lse = attention(q, k, v, offsets, rounded=True)
+    assert 0 < np.abs(rounded - exact).max() < 2**-6
+    assert np.array_equal(round_to_bfloat16(rounded), rounded)
+    assert np.array_equal(rounded_lse, exact_lse)
+
+
+def test_rounding_agrees_with_torch():
+    values = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    theirs = torch.from_numpy(values).to(torch.bfloat16).double().numpy()
+    assert np.array_equal(round_to_bfloat16(values), theirs)
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = typer.Typer()
+    app.command()(run_command)
+
+    def run(text, *options):
+        path = tmp_path / "kernel.py"
+        path.write_text(text)
+        small = ["--lengths", "0,5,3,4", "--queries", "8", "--head-dim", "16"]
+        return CliRunner().invoke(app, [str(path), *small, *options])
+
+    return run
+
+
+def test_run_prints_errors_and_bounds_and_exits_0(call):
+    result = call(HOST, "--seeds", "3", "--nan-neighbours")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert [line.split()[:4] for line in lines[:3]] == [
+        ["seed", str(seed), "random", "right"] for seed in range(3)
+    ]
+    assert "simulated 3 runs: 3 right" in lines[3]
+    assert "bound" in lines[3]
+    assert "\x1b" not in result.stdout
+
+
+def test_run_exits_1_when_a_result_is_wrong(call):
+    result = call(WRONG)
+    assert result.exit_code == 1
+    assert "wrong" in result.stdout
+
+
+def test_run_prints_a_fault_and_exits_1(call):
+    result = call("def forward(:\n")
+    assert result.exit_code == 1
+    assert "fault (syntax)" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--lengths", "1,x"], "lengths `1,x`"),
+        (["--lengths", "1,-2"], "negative"),
+        (["--policy", "sometimes"], "policy `sometimes`"),
+        (["--policy", "starve="], "policy `starve=`"),
+    ],
+)
+def test_a_wrong_call_exits_2_with_one_line(call, options, word):
+    result = call(HOST, *options)
+    assert result.exit_code == 2
+    assert word in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_missing_file_exits_2():
+    app = typer.Typer()
+    app.command()(run_command)
+    result = CliRunner().invoke(app, ["nowhere.py"])
+    assert result.exit_code == 2
+    assert "`nowhere.py`" in result.stderr

@@ -1,0 +1,181 @@
+"""Findings as text: carets, notes, one line, plain values; and the reporter that collects them."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pytest
+
+from jfagen.diagnostics import (
+    CompileError,
+    Diagnostic,
+    Label,
+    Note,
+    Reporter,
+    Severity,
+    SourceFile,
+    as_dict,
+    did_you_mean,
+    near_match,
+    quoted,
+    render,
+    render_all,
+    render_line,
+)
+
+TEXT = """\
+kernel x {
+  tmem scores : f32[128, 384]
+  tmem acc    : f32[128, 256]
+}
+"""
+
+
+def span_of(word, text=TEXT, path="schedules/fwd.sched"):
+    start = text.index(word)
+    return SourceFile(path=path, text=text).span(start, start + len(word))
+
+
+def overflow():
+    return Diagnostic(
+        id="tmem-overflow",
+        message="`acc` does not fit in tensor memory",
+        label=Label(span=span_of("acc"), message="needs 256 columns, 128 of 512 are free"),
+        notes=(
+            Note(
+                message="`scores` is live at the same time",
+                label=Label(span=span_of("scores"), message="takes 384 columns"),
+            ),
+            Note(message="512 columns are all there are"),
+        ),
+        helps=("shrink the tile of `scores`", "or let `acc` reuse it"),
+    )
+
+
+def caret_lines(text, start, end, message=""):
+    span = SourceFile(path="a", text=text).span(start, end)
+    found = Diagnostic(id="x", message="m", label=Label(span=span, message=message))
+    return render(found).splitlines()[3:]
+
+
+def test_full_form():
+    assert render(overflow()) == dedent(
+        """\
+        error[tmem-overflow]: `acc` does not fit in tensor memory
+         --> schedules/fwd.sched:3:8
+          |
+        3 |   tmem acc    : f32[128, 256]
+          |        ^^^ needs 256 columns, 128 of 512 are free
+        note: `scores` is live at the same time
+         --> schedules/fwd.sched:2:8
+          |
+        2 |   tmem scores : f32[128, 384]
+          |        ^^^^^^ takes 384 columns
+        note: 512 columns are all there are
+        help: shrink the tile of `scores`
+        help: or let `acc` reuse it"""
+    )
+
+
+def test_several_findings_are_parted_by_an_empty_line():
+    assert render_all([overflow(), overflow()]) == f"{render(overflow())}\n\n{render(overflow())}"
+
+
+def test_the_margin_is_as_wide_as_the_line_number():
+    span = span_of("deep", "\n" * 99 + "deep")
+    lines = render(Diagnostic(id="x", message="m", label=Label(span=span))).splitlines()
+    assert lines[1:] == [
+        "   --> schedules/fwd.sched:100:1",
+        "    |",
+        "100 | deep",
+        "    | ^^^^",
+    ]
+
+
+def test_tabs_before_and_inside_a_span_keep_the_carets_below_it():
+    assert caret_lines("\tq\tk v", 1, 4) == ["1 |     q    k v", "  |     ^^^^^^"]
+
+
+def test_wide_characters_keep_the_carets_below_the_span():
+    assert caret_lines("一二 q", 3, 4) == ["1 | 一二 q", "  |      ^"]
+
+
+def test_an_empty_span_at_the_end_of_the_file_has_one_caret():
+    assert caret_lines("kernel x {", 10, 10) == ["1 | kernel x {", "  |           ^"]
+
+
+def test_an_empty_file_has_a_caret():
+    assert caret_lines("", 0, 0, "here") == ["1 |", "  | ^ here"]
+
+
+def test_a_span_over_several_lines_is_marked_on_its_first():
+    assert caret_lines("ab {\ncd\n}", 3, 9) == ["1 | ab {", "  |    ^"]
+
+
+def test_a_carriage_return_is_not_shown():
+    assert caret_lines("ab\r\ncd", 0, 6) == ["1 | ab", "  | ^^"]
+
+
+def test_control_characters_and_stray_bytes_cannot_reach_the_terminal():
+    (code, _) = caret_lines("a\x1b[31m\udcff", 0, 1)
+    assert code == "1 | a\ufffd[31m\ufffd"
+
+
+def test_one_line_form():
+    assert render_line(overflow()) == (
+        "schedules/fwd.sched:3:8: error[tmem-overflow]: `acc` does not fit in tensor memory"
+    )
+
+
+def test_plain_values():
+    values = as_dict(overflow())
+    assert json.loads(json.dumps(values)) == values
+    assert (values["line"], values["column"], values["end_line"], values["end_column"]) == (
+        *(3, 8),
+        *(3, 11),
+    )
+    assert values["notes"][0]["line"] == 2
+    assert values["notes"][1] == {"message": "512 columns are all there are"}
+    assert values["help"] == ["shrink the tile of `scores`", "or let `acc` reuse it"]
+
+
+def test_colours_only_when_asked():
+    assert "\x1b" not in render(overflow())
+    colored = render(overflow(), color=True)
+    assert colored.startswith("\x1b[31;1merror[tmem-overflow]\x1b[0m")
+
+
+def test_the_reporter_orders_by_place_and_keeps_one_of_equal_findings():
+    reporter = Reporter()
+    source = SourceFile(path="a", text="one two")
+    for _ in range(2):
+        reporter.report("late", "second", source.span(4, 7))
+        reporter.report("early", "first", source.span(0, 3))
+    assert [found.id for found in reporter.diagnostics] == ["early", "late"]
+
+
+def test_the_reporter_raises_everything_it_collected():
+    reporter = Reporter()
+    source = SourceFile(path="a", text="one two")
+    reporter.report("slow", "it is slow", source.span(0, 3), severity=Severity.WARNING)
+    reporter.raise_if_any()
+    reporter.report("wrong", "it is wrong", source.span(4, 7))
+    with pytest.raises(CompileError) as caught:
+        reporter.raise_if_any()
+    assert [found.id for found in caught.value.diagnostics] == ["slow", "wrong"]
+    assert str(caught.value) == (
+        "a:1:1: warning[slow]: it is slow\na:1:5: error[wrong]: it is wrong"
+    )
+
+
+def test_near_matches():
+    assert did_you_mean("sofmax", ["load", "softmax"]) == ("did you mean `softmax`?",)
+    assert did_you_mean("xyz", ["load", "softmax"]) == ()
+    assert near_match("LOAD", ["load", "store"]) == "load"
+
+
+def test_lists_of_names():
+    assert [quoted(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == [
+        *("`a`", "`a` or `b`", "`a`, `b` or `c`")
+    ]
