@@ -54,6 +54,14 @@ def test_a_kernel_that_lets_a_neighbour_in_is_found_with_nan_neighbours_only():
     assert not result.right
 
 
+def test_rising_keys_move_the_running_maximum():
+    problem = Problem(lengths=(300,), queries=64, heads=1, rising=True)
+    q, k = (make_inputs(problem, 0)[name].double()[:, 0] for name in ("q", "k"))
+    scores = q @ k.T * 128**-0.5 / np.log(2)
+    growth = scores[:, 256:].amax(1) - scores[:, :128].amax(1)
+    assert growth.max() > 8
+
+
 def test_a_result_that_is_nan_is_wrong():
     text = HOST.replace("    return out", "    out[1, 0, 0, 0] = float('nan')\n    return out")
     assert not run_trial(text, SMALL).right

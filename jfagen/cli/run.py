@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,12 +50,15 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Seed of inputs and schedule.")] = 0,
     seeds: Annotated[int, typer.Option(min=0, help="Run this many seeds, from --seed on.")] = 0,
     policy: Annotated[str, typer.Option(help="random, late, at_once, or starve=ROLE.")] = "random",
+    rising: Annotated[
+        bool, typer.Option("--rising", help="Let the keys grow, so that sums are rescaled.")
+    ] = False,
     nan_neighbours: Annotated[
         bool, typer.Option("--nan-neighbours", help="Fill every other sequence with NaN.")
     ] = False,
 ) -> None:
     """Simulate a kernel on the CPU and compare its results with a float64 reference."""
-    problem = _problem(lengths, queries, heads, head_dim)
+    problem = replace(_problem(lengths, queries, heads, head_dim), rising=rising)
     source = _source(file)
     _check_policy(policy)
     from ..machine.trial import run_trial

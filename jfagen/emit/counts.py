@@ -52,11 +52,13 @@ class Counters:
     """Definitions that a role's text needs, collected while its lines are spelled.
 
     Attributes:
+        persistent: whether a CTA runs many tiles; otherwise counts start anew with the only one.
         shifts: value -> in how many different steps of its loop the role touches it.
         per_step: name(s) -> expression, for the top of the loop's body.
         per_tile: the same for the top of a tile.
     """
 
+    persistent: bool
     shifts: dict[str, int]
 
     per_step: dict[str, str] = field(default_factory=dict)
@@ -65,13 +67,19 @@ class Counters:
     def step_phase(self, shift: int) -> str:
         """Return the name of the phase of a barrier that is used once a step."""
         name = _PHASE_NAMES.get(shift) or f"phase_{abs(shift)}_{'ago' if shift < 0 else 'ahead'}"
-        self.per_step[name] = f"({plus('step_count + step', shift)}) & 1"
+        self.per_step[name] = f"{_bracketed(plus(self._step, shift))} & 1"
         return name
 
     def tile_phase(self) -> str:
         """Return the name of the phase of a barrier that is used once a tile."""
+        if not self.persistent:
+            return "0"
         self.per_tile["tile_phase"] = "tile_count & 1"
         return "tile_phase"
+
+    @property
+    def _step(self) -> str:
+        return "step_count + step" if self.persistent else "step"
 
     def step_ring(self, what: str, shift: int, rate: int, position: int, depth: str) -> tuple[str, str]:
         """Return the names of slot and phase of a ring that steps walk through.
@@ -85,16 +93,21 @@ class Counters:
         """
         if self.shifts.get(what, 1) > 1:
             what = _shifted(what, shift)
-        count = plus("step_count + step", shift)
+        count = plus(self._step, shift)
         if rate > 1:
-            count = plus(f"{rate} * ({count})", position)
+            count = plus(f"{rate} * {_bracketed(count)}", position)
         self.per_step[f"{what}_slot, {what}_phase"] = f"ring_slot({count}, {depth})"
         return f"{what}_slot", f"{what}_phase"
 
     def tile_ring(self, what: str, depth: str) -> tuple[str, str]:
         """Return the names of slot and phase of a ring that tiles walk through."""
-        self.per_tile[f"{what}_slot, {what}_phase"] = f"ring_slot(tile_count, {depth})"
+        count = "tile_count" if self.persistent else "0"
+        self.per_tile[f"{what}_slot, {what}_phase"] = f"ring_slot({count}, {depth})"
         return f"{what}_slot", f"{what}_phase"
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text else text
 
 
 def _shifted(what: str, shift: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..algorithm import Space
 from ..passes.channels import SyncPlan
@@ -48,14 +48,17 @@ class RoleBuilder:
 
     def build(self, role_program: RoleProgram) -> RoleView:
         """Return the view of one role."""
-        counters = Counters(shifts=self._shifts(role_program))
+        counters = Counters(
+            persistent=self.program.tiles.next is not NextTile.NONE,
+            shifts=self._shifts(role_program),
+        )
         offsets = [use.offset for use in role_program.loop] or [0]
         shift = max(offsets)
         frame = LoopFrame(least=min(offsets) - shift)
         tile_piece = lambda use: self._piece(role_program, use, None, 0, counters, masked=False)  # noqa: E731
-        before = tuple(tile_piece(use) for use in role_program.before)
+        before = _spelled(tile_piece(use) for use in role_program.before)
         segments = self._segments(role_program, frame, shift, counters)
-        after = tuple(tile_piece(use) for use in role_program.after)
+        after = _spelled(tile_piece(use) for use in role_program.after)
         starts = "".join(
             self.spell(f"{use.op.name}_start", self._view(use, "0", 0, counters, masked=False))
             for use in role_program.loop
@@ -155,7 +158,7 @@ class RoleBuilder:
             parts = [("", f"for step in range({frame.bound}):", masks)]
         found: list[Segment] = []
         for comment, header, masked in parts:
-            pieces = tuple(
+            pieces = _spelled(
                 self._piece(role_program, use, frame, shift, counters, masked=masked)
                 for use in role_program.loop
             )
@@ -256,6 +259,11 @@ class RoleBuilder:
         place = f"{role.span.source.path.rsplit('/', 1)[-1]}:{role.span.line}"
         ops = ", ".join(self.words(use) for use in role_program.uses())
         return f"{role.name}{index}: {ops} ({place})"
+
+
+def _spelled(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Return the ops that have any text: one that only hands registers on has none."""
+    return tuple(piece for piece in pieces if piece.text.strip())
 
 
 def consumers(program: Program) -> int:

@@ -98,7 +98,7 @@ class SyncSpeller:
     ) -> None:
         slot, phase = self._count(channel, end, shift, counters)
         if channel.lag:
-            phase = f"{phase} ^ 1"
+            phase = "1" if phase == "0" else f"{phase} ^ 1"
         text = f"tlx.barrier_wait({self._barrier(channel, slot, group)}, {phase})"
         line = Line(text, self._conditions(channel, end, use, shift))
         point = spelled.points[end.site.point]

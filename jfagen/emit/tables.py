@@ -105,6 +105,7 @@ def _distinct(ends: tuple[End, ...]) -> list[End]:
 
 
 def _end_words(plan: Plan, channel: Channel, end: End) -> str:
-    group = f"[{end.site.group}]" if not channel.groups and end.site.group >= 0 else ""
+    single = plan.program.tile.groups == 1 or channel.groups
+    group = f"[{end.site.group}]" if not single and end.site.group >= 0 else ""
     when = {When.EVERY: "", When.FIRST: ", first step", When.LAST: ", last step"}[end.when]
     return f"{plan.at(end.site).role.name}: {end.site.op}{group}{when}"

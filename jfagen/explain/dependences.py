@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..emit import aligned
 from ..passes.dependences import Dependence, find_dependences
-from ..passes.needed import steady_steps
+from ..passes.needed import trip_counts
 from ..plan import Site
 from ..proof.realize import Realized, executes, realize
 from .tables import titled
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 def dependence_topic(compiled: Compiled) -> str:
     """Return one line for every dependence between two ops, with what orders it."""
     plan = compiled.plan
-    many = steady_steps(plan)
-    realized = realize(plan, compiled.sync, (many, many))
+    realized = realize(plan, compiled.sync, trip_counts(plan)[0])
     layout = compiled.placement.layout
-    rows: dict[tuple[Site, Site, str, str], list[str]] = {}
+    rows: dict[tuple[Site, Site, str, str], list[str]] = {}  # the last instance is the tightest
     for found in find_dependences(plan, realized.unrolled, layout).found:
         first, second = found.first[0], found.second[0]
         key = (first, second, found.earlier.buffer, found.later.buffer)

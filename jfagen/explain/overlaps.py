@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..passes.dependences import Dependence, find_dependences
-from ..passes.needed import steady_steps
+from ..passes.needed import trip_counts
 from ..plan import Site
 from ..proof.realize import realize
 from .dependences import ordered_by
@@ -46,8 +46,7 @@ def overlap_topic(compiled: Compiled, buffer: str) -> str:
 def certificate(compiled: Compiled, one: str, other: str) -> list[str]:
     """Return what keeps two overlapping buffers apart in time."""
     plan = compiled.plan
-    many = steady_steps(plan)
-    realized = realize(plan, compiled.sync, (many, many))
+    realized = realize(plan, compiled.sync, trip_counts(plan)[0])
     layout = compiled.placement.layout
     lines: dict[tuple[Site, Site], str] = {}
     for found in find_dependences(plan, realized.unrolled, layout).found:

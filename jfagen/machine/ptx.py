@@ -18,8 +18,11 @@ Register = Array | tuple[Array, Array]
 
 
 def _fused(a: Array, b: Array, c: Array) -> Array:
-    wide = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
-    return wide.astype(np.float32)
+    # A product of two float32 is exact in float64, so that only the sum is rounded twice.
+    wide = np.multiply(a, b, dtype=np.float64)
+    wide += c
+    result: Array = wide.astype(np.float32)
+    return result
 
 
 def _tanh(a: Array) -> Array:
@@ -73,6 +76,33 @@ def _parse(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         operands = tuple(part.strip() for part in re.findall(r"\{[^}]*\}|[^,{}]+", rest))
         instructions.append((words[0], tuple(part for part in operands if part)))
     return tuple(instructions)
+
+
+@lru_cache(maxsize=256)
+def _whole_pairs(text: str) -> tuple[str, tuple[int, ...]] | None:
+    """Return a packed instruction and its arguments, if that is all the assembly does.
+
+    Such an instruction works on whole tensors: pairs need not be taken apart.
+    """
+    names: dict[str, int] = {}
+    parsed = list(_parse(text))
+    if len(parsed) < 2 or parsed[-1][0] != "mov.b64" or parsed[-1][1][0].replace(" ", "") != "{$0,$1}":
+        return None
+    for opcode, operands in parsed[:-2]:
+        match = re.fullmatch(r"\{\s*\$(\d+)\s*,\s*\$(\d+)\s*\}", operands[1])
+        if opcode != "mov.b64" or match is None:
+            return None
+        low, high = int(match.group(1)), int(match.group(2))
+        if low % 2 or high != low + 1:
+            return None
+        names[operands[0]] = low // 2 - 1
+    opcode, operands = parsed[-2]
+    base, *suffixes = opcode.split(".")
+    if base not in _FLOAT or suffixes[-1:] != ["f32x2"] or not set(suffixes[:-1]) <= _KNOWN_SUFFIXES:
+        return None
+    if parsed[-1][1][1] != operands[0] or any(name not in names for name in operands[1:]):
+        return None
+    return base, tuple(names[name] for name in operands[1:])
 
 
 class _Registers:
@@ -163,6 +193,11 @@ def _typed(value: Register, dtype: DType, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(value, shape)
 
 
+def dtype_is_float32(dtype: Value) -> bool:
+    """Tell whether the assembly has one float32 result."""
+    return not isinstance(dtype, tuple | list) and as_dtype(dtype) is FLOAT32
+
+
 def inline_asm(
     asm: str,
     constraints: str,
@@ -178,6 +213,10 @@ def inline_asm(
         MachineFault: an instruction or an operand is not known.
     """
     tensors = [operand(arg, FLOAT32) for arg in args]
+    packed = _whole_pairs(asm) if pack == 2 and dtype_is_float32(dtype) else None
+    if packed is not None and all(tensor.dtype is FLOAT32 for tensor in tensors):
+        base, order = packed
+        return Tensor(_FLOAT[base](*(tensors[index].data for index in order)), FLOAT32)
     arrays = np.broadcast_arrays(*(tensor.data for tensor in tensors))
     shape = arrays[0].shape
     inputs = [

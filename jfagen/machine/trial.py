@@ -14,16 +14,22 @@ from .simulate import simulate
 from .values import Value
 
 LSE_BOUND = 1e-4
+_STEEPEST = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What to compute: key rows of each sequence, query rows, heads, head dimension."""
+    """What to compute: key rows of each sequence, query rows, heads, head dimension.
+
+    With `rising` the keys grow along each sequence, so that the running maximum of the softmax
+    keeps moving and what was summed so far has to be rescaled, which normal keys hardly ask for.
+    """
 
     lengths: tuple[int, ...]
     queries: int = 256
     heads: int = 2
     head_dim: int = 128
+    rising: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +60,14 @@ def make_inputs(problem: Problem, seed: int) -> dict[str, Value]:
         return torch.randn(shape, generator=generator).to(torch.bfloat16)
 
     offsets = [0, *accumulate(problem.lengths)]
+    q, k, v = normal(problem.queries), normal(offsets[-1]), normal(offsets[-1])
+    if problem.rising:
+        ramps = [torch.linspace(0.5, _STEEPEST, rows) for rows in problem.lengths]
+        k = (k * torch.cat(ramps)[:, None, None]).to(torch.bfloat16)
     return {
-        "q": normal(problem.queries),
-        "k": normal(offsets[-1]),
-        "v": normal(offsets[-1]),
+        "q": q,
+        "k": k,
+        "v": v,
         "kv_offsets": torch.tensor(offsets, dtype=torch.int32),
     }
 

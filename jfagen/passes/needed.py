@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ..graph.closure import close, find_cycle
 from ..plan import Plan, Site, Unrolled, unroll
+from ..semantics.program import NextTile
 from ..types import Storage
 from .dependences import Clobber, Dependence, find_dependences
 from .layout import Layout
@@ -55,6 +56,8 @@ def steady_steps(plan: Plan) -> int:
 def trip_counts(plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Return the tile sequences that show every neighbourhood of tiles with steps."""
     many = steady_steps(plan)
+    if plan.program.tiles.next is NextTile.NONE:
+        return ((many,), (1,))
     return ((many, many), (1, 1, 1), (1, many), (many, 1))
 
 
@@ -85,8 +88,8 @@ def needed_families(plan: Plan, layout: Layout) -> tuple[Family, ...] | Illegal:
 def all_pairs(plan: Plan, layout: Layout) -> dict[tuple[Site, Site], Family]:
     """Return every dependence family of the plan, needed or not."""
     families: dict[tuple[Site, Site], Family] = {}
-    many = steady_steps(plan)
-    for dependence in find_dependences(plan, unroll(plan, (many, many)), layout).found:
+    unrolled = unroll(plan, trip_counts(plan)[0])
+    for dependence in find_dependences(plan, unrolled, layout).found:
         _enter(families, dependence)
     return families
 

@@ -8,6 +8,7 @@ from ..passes.channels import SyncPlan
 from ..passes.needed import steady_steps
 from ..passes.placement import Placement
 from ..plan import Plan
+from ..semantics.program import NextTile
 from .realize import Realized, realize
 
 
@@ -28,11 +29,15 @@ class Subject:
 def tile_sequences(plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Return tiles of 0, 1 and N steps in every order of two, (N, 0, N) and (1, 1, 1).
 
+    A CTA that runs one tile has just one of each.
+
     N is the largest lag plus the largest depth plus one: by then every order of the endless loop
     has shown itself (checked against longer unrollings and brute force in the tests).
     """
     many = steady_steps(plan)
     lengths = (0, 1, many)
+    if plan.program.tiles.next is NextTile.NONE:
+        return tuple((length,) for length in lengths)
     pairs = tuple((first, second) for first in lengths for second in lengths)
     return (*pairs, (many, 0, many), (1, 1, 1))
 

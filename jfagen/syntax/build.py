@@ -199,9 +199,7 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
     def replica(self, meta: Meta, index: Token | ast.Number) -> ast.Index:
         return self.index(meta, index)
 
-    def buffer_ref(
-        self, meta: Meta, name: Token, index: ast.Index | None = None
-    ) -> ast.BufferRef:
+    def buffer_ref(self, meta: Meta, name: Token, index: ast.Index | None = None) -> ast.BufferRef:
         return ast.BufferRef(name=self._name(name), index=index, span=self._span(meta))
 
     def over(self, meta: Meta, *layers: ast.RegionTree) -> ast.Over:
@@ -332,9 +330,7 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
     def next(self, meta: Meta, source: ast.Name, *settings: Setting) -> Setting:
         said = self._once(settings, "after `next`")
         span = self._span(meta)
-        node = ast.Next(
-            source=source, deal=said.get("deal"), asked_by=said.get("asked"), span=span
-        )
+        node = ast.Next(source=source, deal=said.get("deal"), asked_by=said.get("asked"), span=span)
         return self._setting(meta, "next", node)
 
     def tiles(self, meta: Meta, *settings: Setting) -> Setting:

@@ -90,7 +90,7 @@ class _Writer:
                 self.open.pop()
             if before is not None and self._breaks(before, piece, number, draft):
                 yield self._finished(draft)
-                draft = self._next_line(before, piece)
+                draft = self._next_line(draft, before, piece)
             if piece.kind is Kind.COMMENT:
                 draft.comment = piece.text
             else:
@@ -160,10 +160,10 @@ class _Writer:
         first = pieces[number]
         return self.ends[pieces[last].start] - self.ends[first.start] + len(first.text)
 
-    def _next_line(self, before: Piece, piece: Piece) -> _Draft:
+    def _next_line(self, draft: _Draft, before: Piece, piece: Piece) -> _Draft:
         indent = len(self.open) * _INDENT
         inner = piece.start in self.layout.inner
-        opened, closes = before.start in self.layout.blocks, piece.start in self.closing
+        opened, closes = draft.code.endswith("{"), piece.start in self.closing
         blank = self._newlines(before, piece) > 1 and not (inner or opened or closes)
         return _Draft(indent=indent + (_CONTINUATION if inner else 0), blank=blank)
 
