@@ -290,3 +290,29 @@ def test_a_missing_proxy_fence_of_the_writer_is_noted_once():
         '            tlx.fence("async_shared")\n            tlx.named_barrier_arrive',
     )
     assert simulate(fenced, inputs={}).notes == ()
+
+
+COUNTER = (
+    HEADER
+    + """
+@triton.jit
+def draw(counter, out):
+    ticket = tl.atomic_add(counter, 1)
+    tl.store(out + ticket, ticket)
+    tl.atomic_add(counter + 1 + tl.arange(0, 4), tl.arange(0, 4), mask=tl.arange(0, 4) < 3)
+
+
+def forward():
+    counter, out = torch.zeros(5, dtype=torch.int32), torch.full((6,), -1, dtype=torch.int32)
+    draw[(6,)](counter, out, num_warps=4)
+    return counter, out
+"""
+)
+
+
+@pytest.mark.parametrize("sms", [1, 4, 8])
+def test_a_global_counter_gives_every_cta_another_ticket(sms):
+    outcome = simulate(COUNTER, inputs={}, sms=sms)
+    assert outcome.ok, outcome.text()
+    assert outcome.outputs[0].tolist() == [6, 0, 6, 12, 0]
+    assert outcome.outputs[1].tolist() == list(range(6))

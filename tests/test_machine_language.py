@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from jfagen.machine import TLX_CALLS
 from jfagen.machine.dtypes import BFLOAT16, FLOAT32, INT32, convert, round_bfloat16
 from jfagen.machine.language import LANGUAGE, maximum, reduce
 from jfagen.machine.ptx import inline_asm
@@ -136,3 +139,21 @@ def test_single_instructions():
 def test_an_unknown_instruction_or_operand_is_a_fault(text):
     with pytest.raises(MachineFault, match="unknown"):
         inline_asm(text, "=f,f", [floats(1.0)], FLOAT32)
+
+
+def test_a_bit_cast_keeps_the_bits():
+    x = floats(1.0, -2.0)
+    assert x.to(INT32, bitcast=True).data.tolist() == [0x3F800000, -0x40000000]
+    assert x.to(INT32, bitcast=True).to(FLOAT32, bitcast=True).data.tolist() == [1.0, -2.0]
+    with pytest.raises(MachineFault):
+        x.to(BFLOAT16, bitcast=True)
+
+
+def test_the_machine_imports_without_torch():
+    code = "import sys, jfagen.machine.trial; assert not {'torch', 'triton'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_known_call_exists_in_the_toolchain():
+    tlx = pytest.importorskip("triton.language.extra.tlx")
+    assert {name for name in TLX_CALLS if not hasattr(tlx, name)} == set()

@@ -157,3 +157,15 @@ def test_a_missing_file_exits_2():
     result = CliRunner().invoke(app, ["nowhere.py"])
     assert result.exit_code == 2
     assert "`nowhere.py`" in result.stderr
+
+
+def test_a_file_without_a_kernel_exits_2(call):
+    result = call("x = 1\n")
+    assert result.exit_code == 2
+    assert "no function `forward`" in result.stderr
+
+
+def test_a_file_that_imports_what_is_missing_exits_2(call):
+    result = call("import no_such_module_at_all\n")
+    assert result.exit_code == 2
+    assert "no_such_module_at_all" in result.stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from jfagen.diagnostics import SourceFile
-from jfagen.syntax import ast, parse
+from jfagen.syntax import ast, parse, tables
+from jfagen.syntax.grammar import WordLexer
 
 FORWARD = Path(__file__).parents[1] / "schedules" / "fwd.sched"
 
@@ -36,10 +37,8 @@ def op_text(op: ast.Op) -> str:
 
 def test_the_forward_schedule():
     tree = parse(SourceFile.from_path(FORWARD))
-    assert (str(tree.name), str(tree.algorithm), str(tree.target)) == (
-        *("jfa_fwd", "attention.forward"),
-        "sm_100a",
-    )
+    head = [tree.name, tree.algorithm, tree.target]
+    assert words(head) == ["jfa_fwd", "attention.forward", "sm_100a"]
     assert words(role.name for role in tree.roles) == "correction softmax mma load store".split()
     assert [len(buffer.names) for buffer in tree.buffers] == [1, 1, 1, 1, 1, 1, 2, 1]
     kinds = [type(part).__name__ for part in tree.program]
@@ -84,9 +83,8 @@ def test_buffer():
     (buffer,) = tree.buffers
     assert words([buffer.memory, buffer.element]) == ["smem", "bf16"]
     assert (buffer.depth.value, buffer.slices.value) == (3, 2)
-    assert [(str(b.name), b.group and str(b.group)) for b in buffer.names] == [
-        *(("a", None), ("b", "g"))
-    ]
+    assert [str(name.name) for name in buffer.names] == ["a", "b"]
+    assert [name.group and str(name.group) for name in buffer.names] == [None, "g"]
     assert (str(buffer.dims[0]), buffer.dims[1].value) == ("n", 32)
     assert words(buffer.holds) == ["k", "v"]
     assert (op_text(buffer.lives.first), op_text(buffer.lives.last)) == ("qk[i]", "pv")
@@ -151,11 +149,8 @@ def test_loop_and_steps():
     assert (second.replica.symbol, second.replica.offset, second.steps) == (None, 1, ())
     issue, turn, peel, last = first.steps
     assert (type(turn), type(peel), str(turn.word)) == (ast.Turn, ast.Peel, "turn")
-    assert [op_text(op) for op in (issue, turn.steps[0], last)] == [
-        "qk[j+1]",
-        "softmax[0][j-2]",
-        "pv",
-    ]
+    assert [op_text(op) for op in (issue, last)] == ["qk[j+1]", "pv"]
+    assert op_text(turn.steps[0]) == "softmax[0][j-2]"
 
 
 def test_staged():
@@ -176,9 +171,8 @@ def test_pair():
     assert words(pair.splits[1].loads) == ["q_d", "do_d"]
     exchange = pair.splits[2].exchange
     assert pair.splits[0].exchange is None
-    assert words([exchange.value, exchange.dimension, exchange.buffer, exchange.relay]) == [
-        *("ds", "m", "outbox", "pass_ds")
-    ]
+    assert words([exchange.value, exchange.dimension]) == ["ds", "m"]
+    assert words([exchange.buffer, exchange.relay]) == ["outbox", "pass_ds"]
 
 
 @pytest.mark.parametrize(
@@ -253,3 +247,42 @@ def test_deep_nesting_is_no_problem():
     for _ in range(depth):
         (tree,) = tree.parts
     assert isinstance(tree, ast.BufferRef)
+
+
+# ---- Tables --------------------------------------------------------------------------------------
+
+SMALL = 'start: "a" start?'
+
+
+@pytest.fixture
+def writes(monkeypatch):
+    """Let tables be kept, whatever the environment says."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+
+
+def test_tables_are_built_once(tmp_path, monkeypatch, writes):
+    tables.parser_of(SMALL, WordLexer, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["schedule.lalr"]
+    monkeypatch.setattr(tables, "Lark", type("Loaded", (), {"load": tables.Lark.load}))
+    assert tables.parser_of(SMALL, WordLexer, tmp_path).parse("a a").data == "start"
+
+
+def test_tables_of_another_grammar_are_replaced(tmp_path, writes):
+    tables.parser_of(SMALL, WordLexer, tmp_path)
+    before = (tmp_path / "schedule.lalr").read_bytes()
+    assert tables.parser_of('start: "b"', WordLexer, tmp_path).parse("b").data == "start"
+    assert (tmp_path / "schedule.lalr").read_bytes() != before
+
+
+def test_damaged_tables_are_built_again(tmp_path, writes):
+    tables.parser_of(SMALL, WordLexer, tmp_path)
+    file = tmp_path / "schedule.lalr"
+    file.write_bytes(file.read_bytes()[:-100])
+    assert tables.parser_of(SMALL, WordLexer, tmp_path).parse("a").data == "start"
+    assert tables._loaded(file, file.read_bytes().split(b"\n")[0]) is not None
+
+
+def test_without_a_folder_to_write_the_parser_is_built(tmp_path, writes):
+    missing = tmp_path / "missing"
+    assert tables.parser_of(SMALL, WordLexer, missing).parse("a").data == "start"
+    assert not missing.exists()

@@ -260,19 +260,21 @@ def test_settings_given_twice():
 
 
 def test_one_error_of_each_item_is_reported_at_once():
-    text = edited(
-        *(("warps 4", "wraps 4"), ("smem kv ", "smem "), ("-1]", "-x]"), ("clc asked", "clc asks"))
-    )
+    slips = [("warps 4", "wraps 4"), ("smem kv ", "smem "), ("-1]", "-x]"), ("asked by", "asks by")]
+    text = edited(*slips)
     assert [found.message for found in findings(text)] == [
-        *("unknown word `wraps`", "expected a buffer, found `:`"),
-        *("expected a number, found `x`", "unknown word `asks`"),
+        "unknown word `wraps`",
+        "expected a buffer, found `:`",
+        "expected a number, found `x`",
+        "unknown word `asks`",
     ]
 
 
 def test_an_unclosed_block_does_not_hide_later_errors_nor_invent_any():
     text = edited(("load_q[g] }", "load_q[g]"), ("store_out[g] }", "store_out[g }"))
     assert [found.message for found in findings(text)] == [
-        *("expected an op, `peel`, `turn` or `}`, found `loop`", "expected `]`, found `}`")
+        "expected an op, `peel`, `turn` or `}`, found `loop`",
+        "expected `]`, found `}`",
     ]
 
 

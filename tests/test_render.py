@@ -131,10 +131,8 @@ def test_one_line_form():
 def test_plain_values():
     values = as_dict(overflow())
     assert json.loads(json.dumps(values)) == values
-    assert (values["line"], values["column"], values["end_line"], values["end_column"]) == (
-        *(3, 8),
-        *(3, 11),
-    )
+    assert (values["line"], values["column"]) == (3, 8)
+    assert (values["end_line"], values["end_column"]) == (3, 11)
     assert values["notes"][0]["line"] == 2
     assert values["notes"][1] == {"message": "512 columns are all there are"}
     assert values["help"] == ["shrink the tile of `scores`", "or let `acc` reuse it"]
@@ -176,6 +174,6 @@ def test_near_matches():
 
 
 def test_lists_of_names():
-    assert [quoted(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == [
-        *("`a`", "`a` or `b`", "`a`, `b` or `c`")
-    ]
+    assert quoted(["a"]) == "`a`"
+    assert quoted(["a", "b"]) == "`a` or `b`"
+    assert quoted(["a", "b", "c"], "and") == "`a`, `b` and `c`"

@@ -61,6 +61,7 @@ def run(
     problem = replace(_problem(lengths, queries, heads, head_dim), rising=rising)
     source = _source(file)
     _check_policy(policy)
+    from ..machine.simulate import NoSuchEntry
     from ..machine.trial import run_trial
 
     console = Console(highlight=False, soft_wrap=True)
@@ -68,14 +69,17 @@ def run(
     chosen = range(seed, seed + max(seeds, 1))
     summary = _Summary()
     for number in track(chosen, "simulating", console=progress, transient=True, disable=seeds < 2):
-        result = run_trial(
-            source,
-            problem,
-            sms=sms,
-            seed=number,
-            policy=policy,
-            nan_neighbours=nan_neighbours,
-        )
+        try:
+            result = run_trial(
+                source,
+                problem,
+                sms=sms,
+                seed=number,
+                policy=policy,
+                nan_neighbours=nan_neighbours,
+            )
+        except (ImportError, NoSuchEntry) as error:
+            raise _wrong_call(str(error)) from None
         summary.add(result)
         console.print(_line(number, policy, result), markup=True)
         _print_reports(console, result)

@@ -94,6 +94,7 @@ class RoleBuilder:
         used |= set(re.findall(r"\w+", "\n".join(definitions)))
         counts = [name for name in ("tile_count", "step_count") if name in used]
         symbol = self.program.tile.group_symbol
+        asks = self.program.tiles.asker == role.name
         return RoleView(
             comment=self._role_comment(role_program),
             arguments=self._arguments(role),
@@ -109,7 +110,8 @@ class RoleBuilder:
                 f"{name} += {'steps' if name == 'step_count' else '1'}" for name in counts
             ),
             closing=closing,
-            asks=self.program.tiles.asker == role.name,
+            asks_first=asks and not role_program.runs_ahead,
+            asks_last=asks and role_program.runs_ahead,
         )
 
     def _shifts(self, role_program: RoleProgram) -> dict[str, int]:

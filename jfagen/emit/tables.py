@@ -98,9 +98,9 @@ def _number(channel: Channel) -> str:
 
 def _distinct(ends: tuple[End, ...]) -> list[End]:
     """Return one end for every op: slices are told by the barrier's number."""
-    found: dict[str, End] = {}
+    found: dict[tuple[str, int], End] = {}
     for end in ends:
-        found[end.site.op] = end
+        found[end.site.op, end.site.group] = end
     return list(found.values())
 
 

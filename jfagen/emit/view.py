@@ -141,7 +141,7 @@ class RoleView:
         starts: lines that start what a loop keeps in registers.
         counts: lines that move the counters on.
         closing: the lines for a tile without steps; empty if another role does it.
-        asks: whether it asks for the next tile.
+        asks_first, asks_last: whether it asks for the next tile, before or after its work.
     """
 
     comment: str
@@ -156,7 +156,8 @@ class RoleView:
     after: tuple[Piece, ...]
     counts: tuple[str, ...]
     closing: str
-    asks: bool
+    asks_first: bool
+    asks_last: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -243,6 +243,7 @@ LANGUAGE: dict[str, Value] = {
     **MATH,
     "arange": arange,
     "full": full,
+    "clamp": lambda x, min, max, **_: maximum(minimum(x, max), min),
     "zeros": zeros,
     "zeros_like": zeros_like,
     "where": where,

@@ -10,7 +10,7 @@ import numpy as np
 from .alias import GroupType
 from .buffer_ops import BUFFER_OPS
 from .clc import CLC_OPS
-from .dtypes import LANGUAGE_NAMES, to_held, to_stored
+from .dtypes import INT1, LANGUAGE_NAMES, to_held, to_stored
 from .global_memory import Pointer, load, store
 from .language import LANGUAGE, MATH, cdiv, counted, largest, smallest
 from .machine import Machine
@@ -18,7 +18,7 @@ from .memory import Storage
 from .mma import MMA_OPS
 from .report import MachineFault
 from .roles import ROLE_OPS
-from .scalars import Int32, Int64, as_dtype, make_scalar
+from .scalars import Int32, Int64, as_dtype
 from .sync_ops import SYNC_OPS
 from .tensor import operand
 from .tma import TMA_OPS, Descriptor, make_descriptor
@@ -121,14 +121,17 @@ def _store(
 def _atomic_add(
     machine: Machine, pointer: Pointer, val: Value, mask: Value = None, **_: Value
 ) -> Value:
-    if mask is not None or np.ndim(pointer.offset):
-        raise MachineFault("unknown-op", "atomic_add is known for one unmasked element")
-    dtype, offset = pointer.element, pointer.checked(pointer.offset, "atomic add")
+    old = load(pointer, mask, 0)
+    dtype, shape = pointer.element, np.shape(pointer.offset)
+    keep = np.broadcast_to(operand(True if mask is None else mask, INT1).data, shape)
+    offsets = np.atleast_1d(pointer.offset)[np.atleast_1d(keep)]
+    values = np.atleast_1d(np.broadcast_to(operand(val, dtype).data, shape))[np.atleast_1d(keep)]
     elements = pointer.store.elements(dtype)
-    old = to_held(np.asarray(elements[offset]), dtype)
-    elements[offset] = to_stored(old + operand(val, dtype).data.astype(dtype.held), dtype)
+    for offset, value in zip(offsets.tolist(), values, strict=True):
+        total = to_held(elements[offset : offset + 1], dtype) + value
+        elements[offset : offset + 1] = to_stored(total, dtype)
     machine.scheduler.pause()
-    return make_scalar(old.item(), dtype)
+    return old
 
 
 def _make_tensor_descriptor(

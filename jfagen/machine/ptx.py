@@ -86,7 +86,11 @@ def _whole_pairs(text: str) -> tuple[str, tuple[int, ...]] | None:
     """
     names: dict[str, int] = {}
     parsed = list(_parse(text))
-    if len(parsed) < 2 or parsed[-1][0] != "mov.b64" or parsed[-1][1][0].replace(" ", "") != "{$0,$1}":
+    if (
+        len(parsed) < 2
+        or parsed[-1][0] != "mov.b64"
+        or parsed[-1][1][0].replace(" ", "") != "{$0,$1}"
+    ):
         return None
     for opcode, operands in parsed[:-2]:
         match = re.fullmatch(r"\{\s*\$(\d+)\s*,\s*\$(\d+)\s*\}", operands[1])
@@ -98,7 +102,11 @@ def _whole_pairs(text: str) -> tuple[str, tuple[int, ...]] | None:
         names[operands[0]] = low // 2 - 1
     opcode, operands = parsed[-2]
     base, *suffixes = opcode.split(".")
-    if base not in _FLOAT or suffixes[-1:] != ["f32x2"] or not set(suffixes[:-1]) <= _KNOWN_SUFFIXES:
+    if (
+        base not in _FLOAT
+        or suffixes[-1:] != ["f32x2"]
+        or not set(suffixes[:-1]) <= _KNOWN_SUFFIXES
+    ):
         return None
     if parsed[-1][1][1] != operands[0] or any(name not in names for name in operands[1:]):
         return None

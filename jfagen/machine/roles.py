@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from .machine import Machine
 from .report import Blocked, Fault, MachineFault, MachineStop
@@ -49,7 +50,7 @@ class TaskScope:
         for role, body in roles:
             role.before = parent.before
             machine.cta.roles.append(role)
-            machine.scheduler.start(role, lambda body=body: machine.guard(body))  # type: ignore[misc]
+            machine.scheduler.start(role, partial(machine.guard, body))
         _join(machine, parent, [role for role, _ in roles])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +37,8 @@ def simulate(
     once and is passed on if the function takes it. `seed` and `policy` decide the schedule.
 
     Raises:
-        ValueError: the policy is unknown, or the file has no such function.
+        ValueError: the policy is unknown, or (`NoSuchEntry`) the file has no such function.
+        ImportError: the file imports what is not installed, torch or Triton for example.
         OSError: the file cannot be read.
     """
     text, filename = _read(source)
@@ -55,27 +56,37 @@ def simulate(
         step_bound=step_bound,
         matmul=_matmul,
     )
-    run.load_host()
-    function = run.host.get(entry)
-    if function is None:
-        raise ValueError(f"`{filename}` has no function `{entry}`")
-    arguments = dict(inputs)
-    if "sms" in _parameter_names(function):
-        arguments["sms"] = sms
     try:
         with _torch_settings():
-            result = function(**arguments)
+            run.load_host()
+            function = _entry(run, entry, filename)
+            given = {"sms": sms} if "sms" in _parameter_names(function) else {}
+            result = function(**inputs, **given)
     except MachineStop as stop:
         return _stopped(stop.report, run, started)
     except MachineFault as fault:
         return _stopped(Fault(rule=fault.rule, message=fault.message), run, started)
+    except (ImportError, NoSuchEntry):
+        raise
     except Exception as error:
-        message = f"{type(error).__name__} in the host function: {error}"
+        message = f"{type(error).__name__} in the host part: {error}"
         return _stopped(Fault(rule="host", message=message), run, started)
     outputs = result if isinstance(result, tuple | list) else (result,)
     return Outcome(
         kind=Kind.RESULTS, outputs=tuple(_numpy(value) for value in outputs), **_facts(run, started)
     )
+
+
+class NoSuchEntry(ValueError):
+    """The file lacks the host function that was asked for."""
+
+
+def _entry(run: Run, entry: str, filename: str) -> Callable[..., Value]:
+    function = run.host.get(entry)
+    if function is None:
+        raise NoSuchEntry(f"`{filename}` has no function `{entry}`")
+    found: Callable[..., Value] = function
+    return found
 
 
 def _read(source: str | Path) -> tuple[str, str]:

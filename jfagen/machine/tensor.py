@@ -7,7 +7,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .dtypes import BFLOAT16, FLOAT32, INT1, INT32, INT64, Array, DType, Kind, convert, promote
+from .dtypes import (
+    BFLOAT16,
+    FLOAT32,
+    INT1,
+    INT32,
+    INT64,
+    Array,
+    DType,
+    Kind,
+    convert,
+    promote,
+    to_held,
+    to_stored,
+)
 from .report import MachineFault
 from .scalars import as_dtype, make_scalar
 from .values import Value
@@ -36,11 +49,16 @@ class Tensor:
         """Return this tensor converted, floats rounded to nearest even.
 
         Raises:
-            MachineFault: a bit cast or another rounding is asked for.
+            MachineFault: another rounding is asked for, or a bit cast between sizes.
         """
-        if options.get("bitcast") or options.get("fp_downcast_rounding") not in (None, "rtne"):
-            raise MachineFault("unknown-op", f"conversion with {options} is not known")
         dtype = as_dtype(target)
+        if options.get("fp_downcast_rounding") not in (None, "rtne"):
+            raise MachineFault("unknown-op", f"conversion with {options} is not known")
+        if options.get("bitcast"):
+            if dtype.primitive_bitwidth != self.dtype.primitive_bitwidth:
+                raise MachineFault("type", f"a bit cast from {self.dtype} to {dtype}")
+            stored = np.ascontiguousarray(to_stored(self.data, self.dtype)).view(dtype.stored)
+            return Tensor(to_held(stored, dtype), dtype)
         return Tensor(convert(self.data, self.dtype, dtype), dtype)
 
     def reshape(self, *shape: Value) -> Value:

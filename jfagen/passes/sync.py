@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..algorithm import Engine, Mode, Space
@@ -124,6 +125,9 @@ def _channel(
         for end in _missing_signals(plan, layout, key, buffer, tuple(signals)):
             signals[end] = None
     slices = max(end.site.slice for end in signals) + 1 if key.kind is ChannelKind.FULL else 1
+    if slices == 1:
+        signals = dict.fromkeys(_extreme(signals, last=True))
+        waits = dict.fromkeys(_extreme(waits, last=False))
     positions = {end.position for end in signals}
     arrival, warps = _arrival(plan, tuple(signals))
     return Channel(
@@ -155,6 +159,17 @@ def _end(plan: Plan, key: _Key, site: Site, buffer: Buffer, *, signal: bool) -> 
         values = [t.value for t in plan.touches[site] if t.buffer == buffer.name]
         position = buffer.holds.index(values[0])
     return End(site=site, position=position, when=when)
+
+
+def _extreme(ends: Iterable[End], *, last: bool) -> list[End]:
+    """Return one end for every point: the last slice to signal, or the first to wait.
+
+    One barrier stands for all slices, so the last one completes it and the first one needs it.
+    """
+    found: dict[tuple[str, int, int], End] = {}
+    for end in sorted(ends, key=lambda end: end.site, reverse=not last):
+        found[end.site.op, end.site.group, end.site.point] = end
+    return list(found.values())
 
 
 def _missing_signals(

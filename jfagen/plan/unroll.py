@@ -54,11 +54,12 @@ class _Builder:
         self.last, self.last_mma = -1, -1
         tiles = self.plan.program.tiles
         for tile, steps in enumerate(trips):
+            asks = tiles.asker == actor.role
+            if asks and not role_program.runs_ahead:
+                self.asks[tile] = self._in_order(Event(EventKind.ASK, actor, tile, -1, None, None))
             if steps:
                 self._run_tile(role_program, actor, tile, steps)
-            # Asked late: whoever asks first waits until all have taken the last answer, and must
-            # be able to work ahead until then.
-            if tiles.asker == actor.role:
+            if asks and role_program.runs_ahead:
                 self.asks[tile] = self._in_order(Event(EventKind.ASK, actor, tile, -1, None, None))
             if tiles.next is NextTile.CLC:
                 node = self._in_order(Event(EventKind.TAKE, actor, tile, -1, None, None))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..algorithm import Algorithm, Op, Space
+from ..algorithm import Algorithm, Engine, Op, Space
 from ..diagnostics import SourceFile, Span
 from ..target import Target
 from ..types import DType, Storage
@@ -175,6 +175,15 @@ class RoleProgram:
     loop: tuple[OpUse, ...]
     after: tuple[OpUse, ...]
     peel: bool
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the role loads, and so works on a tile before the others do.
+
+        Whoever asks for the next tile waits until all roles have taken the last answer. A role
+        that runs ahead therefore asks when its work on the tile is done, any other one before.
+        """
+        return any(use.op.engine is Engine.LOAD for use in self.uses())
 
     def uses(self) -> tuple[OpUse, ...]:
         """Return every op use in order."""

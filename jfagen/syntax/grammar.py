@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
+from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Tree
@@ -13,6 +15,7 @@ from lark.lexer import Lexer, LexerState, PatternStr
 from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser_state import ParserState
 
+from .tables import parser_of
 from .tokens import Kind, pieces
 
 #: What the terminals that stand for names and numbers are called in messages.
@@ -103,15 +106,9 @@ def can_follow(parser_state: ParserState[Any], terminal: str) -> bool:
 
 @cache
 def grammar() -> Lark:
-    """Return the parser of `schedule.lark`, built once per process."""
+    """Return the parser of `schedule.lark`."""
     text = files(__package__).joinpath("schedule.lark").read_text("utf-8")
-    return Lark(
-        text,
-        parser="lalr",
-        lexer=WordLexer,
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+    return parser_of(text, WordLexer, Path(cache_from_source(__file__)).parent)
 
 
 @cache
