@@ -40,8 +40,9 @@ def forward(q, k, v, sms, stage):
     return out, lse
 
 
-def backward(q, k, v, out, lse, dout, stage, warp_barriers):
+def backward(q, k, v, out, lse, dout, stage, warp_barriers, ctas):
     z, h, n, d = q.shape
+    rows = 64 * ctas
     dq = torch.empty(q.shape, dtype=torch.float32)
     dq_sum = torch.zeros(q.shape, dtype=torch.float32)
     dk, dv, delta = torch.empty_like(k), torch.empty_like(v), torch.empty_like(lse)
@@ -49,18 +50,19 @@ def backward(q, k, v, out, lse, dout, stage, warp_barriers):
     _attn_bwd_preprocess[(n // 128, z * h)](out, dout, delta, n, BLOCK_M=128, HEAD_DIM=d)
     whole = [[z, h, n, d], [h * n * d, n * d, d, 1]]
     packed = [[z, h, 2 * n, d // 2], [h * n * d, n * d, d // 2, 1]]
-    describe = lambda x, block: TensorDescriptor(x, *whole, [1, 1, *block])
-    row = lambda x: TensorDescriptor(x, [z * h * n], [1], [64])
+    describe = lambda x, *block: TensorDescriptor(x, *whole, [1, 1, *block])
+    row = lambda x: TensorDescriptor(x, [z * h * n], [1], [rows])
     _attn_bwd_ws[(n // 128, h, z)](
-        describe(q, [64, d]), describe(scaled_k, [128, d]), describe(v, [128, d]), d**-0.5,
-        describe(dout, [64, d]), TensorDescriptor(dq_sum, *packed, [1, 1, 64, 32]),
-        describe(dk, [128, 64]), describe(dv, [128, 64]), row(lse), row(delta), lse, delta, h, z, n,
-        *(describe(x, [64, d]) for x in (scaled_k, q, dout)),
-        BLOCK_M1=64, BLOCK_N1=128, BLK_SLICE_FACTOR=2, HEAD_DIM=d, NUM_BUFFERS_KV=1,
-        NUM_BUFFERS_Q=2, NUM_BUFFERS_DO=1, NUM_BUFFERS_DS=1, NUM_BUFFERS_TMEM=1,
+        describe(q, rows, d // ctas), describe(scaled_k, 128, d), describe(v, 128, d), d**-0.5,
+        describe(dout, rows, d // ctas),
+        TensorDescriptor(dq_sum, *packed, [1, 1, rows, 32 // ctas]),
+        describe(dk, 128, 64), describe(dv, 128, 64), row(lse), row(delta), lse, delta, h, z, n,
+        describe(scaled_k, 128 * ctas, d // ctas), describe(q, 64, d), describe(dout, 64, d),
+        BLOCK_M1=rows, BLOCK_N1=128, BLK_SLICE_FACTOR=2, HEAD_DIM=d, NUM_BUFFERS_KV=1,
+        NUM_BUFFERS_Q=3 - ctas, NUM_BUFFERS_DO=1, NUM_BUFFERS_DS=1, NUM_BUFFERS_TMEM=1,
         NUM_COMPUTE_SLICES=2, DQ_REDUCE_STAGES=2, DQ_REDUCE_NCOL=32, DKV_STORE_NCOL=64,
-        STAGE=stage, GROUP_SIZE_M=1, USE_WARP_BARRIER=warp_barriers, EPILOGUE_SUBTILE=4,
-        NUM_CTAS=1, num_warps=8,
+        STAGE=stage, GROUP_SIZE_M=1, USE_WARP_BARRIER=warp_barriers, EPILOGUE_SUBTILE=4 * ctas,
+        NUM_CTAS=ctas, num_warps=8, ctas_per_cga=(ctas, 1, 1),
     )
     _attn_bwd_dq_postprocess[(n // 128, z * h)](
         dq_sum, dq, n, BLK=64, HALF_HD=d // 2, BLOCK_M=128, HEAD_DIM=d
@@ -129,9 +131,9 @@ def test_a_public_forward_kernel_runs_right_without_a_false_report(name, causal,
 
 
 @pytest.mark.parametrize("policy", ["random", "late", "starve=mma"])
-@pytest.mark.parametrize("warp_barriers", [False, True])
+@pytest.mark.parametrize(("ctas", "warp_barriers"), [(1, False), (1, True), (2, False)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_public_backward_kernel_runs_right(causal, warp_barriers, policy):
+def test_the_public_backward_kernel_runs_right(causal, ctas, warp_barriers, policy):
     q, k, v, dout = tensors(4, 256)
     wide = [x.double().requires_grad_() for x in (q, k, v)]
     out, lse = attention(*wide, causal)
@@ -142,7 +144,7 @@ def test_the_public_backward_kernel_runs_right(causal, warp_barriers, policy):
         inputs={
             **{"q": q, "k": k, "v": v, "dout": dout, "stage": 3 if causal else 1},
             **{"out": out.detach().to(torch.float16), "lse": lse.detach().float()},
-            "warp_barriers": warp_barriers,
+            **{"warp_barriers": warp_barriers, "ctas": ctas},
         },
         policy=policy,
     )

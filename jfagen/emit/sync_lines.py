@@ -50,7 +50,7 @@ class OpSync:
     Attributes:
         points: lines around each point.
         expect: lines that expect a load's bytes.
-        commits: barriers that the tensor core arrives on when the op's last MMA is through.
+        commits: barriers that the tensor core arrives on when an MMA of one slice is through.
         arrival: the barrier on which a load's bytes land.
     """
 
@@ -132,7 +132,7 @@ class SyncSpeller:
         conditions = self._conditions(channel, end, use, shift)
         if use.op.engine is not Engine.MMA:
             line = Line(f"tlx.barrier_arrive({barrier})", conditions)
-        elif conditions:
+        elif conditions or use.op.points[end.site.point].per_slice:
             line = Line(f"tlx.tcgen05_commit({barrier})", conditions)
         else:
             spelled.commits.append(barrier)

@@ -64,13 +64,6 @@ class OpView:
             return "force_async=True"
         return f"mBarriers=[{', '.join(self.sync.commits)}]"
 
-    def last_slice_completion(self, slices: str) -> str:
-        """Return the same for an MMA in slices: only the last one arrives."""
-        if not self.sync.commits:
-            return "force_async=True"
-        barriers = ", ".join(self.sync.commits)
-        return f"mBarriers=[{barriers}] if piece == {slices} - 1 else [],\nforce_async=True"
-
     def column(self, value: str, variable: str) -> str:
         """Return a vector as a column: read from its tile, or from registers."""
         if value in self.registers:

@@ -20,6 +20,7 @@ class Slot:
     """One mbarrier. `pending` arrivals and `bytes_due` of the phase that is not complete yet."""
 
     name: str
+    array: int
     index: int
     count: int
     per_thread: bool
@@ -88,8 +89,10 @@ class Barriers:
         return self.slots[number]
 
 
-def make_barriers(name: str, number: int, count: int, per_thread: bool = False) -> Barriers:
-    """Return fresh mbarriers of `count` arrivals a phase.
+def make_barriers(
+    name: str, array: int, number: int, count: int, per_thread: bool = False
+) -> Barriers:
+    """Return fresh mbarriers of `count` arrivals a phase, the `array`-th of their CTA.
 
     Raises:
         MachineFault: the count is not positive.
@@ -97,7 +100,7 @@ def make_barriers(name: str, number: int, count: int, per_thread: bool = False) 
     if count < 1 or number < 1:
         raise MachineFault("barrier", f"`{name}` has {number} slots of {count} arrivals")
     slots = [
-        Slot(name=name, index=i, count=count, per_thread=per_thread, pending=count)
+        Slot(name=name, array=array, index=i, count=count, per_thread=per_thread, pending=count)
         for i in range(number)
     ]
     return Barriers(name, slots)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .alias import GroupType, Spec, make_group
-from .dtypes import convert, to_held, to_stored
+from .dtypes import FLOAT32
 from .machine import Machine
 from .memory import TMEM_LANES, Buffer, Region, Root, Storage, View, tmem_columns
 from .report import MachineFault, MachineStop, Race
@@ -47,16 +47,20 @@ def local_alloc(
         MachineFault: a TMEM tile of another shape, or `reuse` in another memory.
     """
     kind, sizes, element = _storage(storage), tuple(int(size) for size in shape), as_dtype(dtype)
-    name = machine.name_here("buffer")
+    name, folded = machine.name_here("buffer"), False
     if kind is Storage.TMEM:
         if len(sizes) != 2 or sizes[0] not in (64, TMEM_LANES):
             raise MachineFault("tmem-shape", f"`{name}`: TMEM tiles have 64 or 128 lanes: {sizes}")
-        width = tmem_columns(sizes[1], element)
+        # A pair keeps 64 rows a CTA in all 128 lanes, the right half of the columns below.
+        folded = (
+            machine.cluster_size > 1 and sizes[0] == 64 and element is FLOAT32 and sizes[1] > 31
+        )
+        width = tmem_columns(sizes[1] // 2 if folded else sizes[1], element)
     else:
         width = int(np.prod(sizes)) * element.itemsize
     memory = machine.cta.memory
     root = Root(kind, width * int(num)) if reuse is None else reuse.root
-    buffer = Buffer(memory, root, name, sizes, element, int(num), kind, width)
+    buffer = Buffer(memory, root, name, sizes, element, int(num), kind, width, folded=folded)
     if reuse is None:
         memory.roots.append(root)
     elif isinstance(reuse, Spec):
@@ -82,6 +86,8 @@ def local_view(machine: Machine, buffers: Value, index: Value) -> Value:
 
 
 def _part(view: View, offset: Sequence[int], shape: Sequence[int]) -> View:
+    if view.folded:
+        raise MachineFault("slice", f"`{view.label}`: a pair's accumulator cannot be sliced")
     keys = tuple(slice(o, o + s) for o, s in zip(offset, shape, strict=True))
     for start, size, whole in zip(offset, shape, view.shape, strict=True):
         if start < 0 or size < 1 or start + size > whole:
@@ -155,7 +161,7 @@ def local_load(
     machine.touch(src, write=False, action="load")
     if src.storage is Storage.TMEM and machine.role.warps > 4:
         machine.role.tmem_loads.append((src, machine.place()))
-    result = Tensor(to_held(src.array, src.dtype), src.dtype)
+    result = Tensor(src.load(), src.dtype)
     machine.scheduler.pause()
     return result
 
@@ -174,7 +180,7 @@ def local_store(machine: Machine, dst: View, src: Value) -> None:
         raise MachineFault("type", f"{value.dtype} is stored to `{dst.label}` of {dst.dtype}")
     _check_own_loads(machine, dst)
     machine.touch(dst, write=True, action="store")
-    dst.array[...] = to_stored(convert(value.data, value.dtype, dst.dtype), dst.dtype)
+    dst.store(value.data)
     machine.scheduler.pause()
 
 

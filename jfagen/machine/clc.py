@@ -23,6 +23,7 @@ _RESPONSE_BYTES = 16
 class Context:
     """Barriers and responses of one CLC pipeline, one of each for every stage."""
 
+    number: int
     empty: Barriers
     full: Barriers
     responses: list[View]
@@ -45,47 +46,58 @@ def clc_create_context(machine: Machine, num_consumers: Value, num_stages: Value
             region=Region(first + i * _RESPONSE_BYTES, 1, _RESPONSE_BYTES, _RESPONSE_BYTES),
             name=name,
             label=f"{name}.response[{i}]",
+            memory=cta.memory,
         )
         for i in range(stages)
     ]
-    return Context(empty, full, responses, [-1] * stages)
-
-
-def _single(multi_ctas: Value) -> None:
-    if multi_ctas:
-        raise MachineFault("unknown-op", "clusters are not simulated: CLC with multi_ctas")
+    context = Context(len(cta.contexts), empty, full, responses, [-1] * stages)
+    cta.contexts.append(context)
+    return context
 
 
 def clc_producer(
     machine: Machine, context: Context, p_producer: Value, multi_ctas: Value = False, k: Value = 0
 ) -> None:
-    """Ask for the next CTA that has not started; the answer comes later.
+    """Ask for the next cluster that has not started; the answer comes later, to all CTAs.
+
+    With `multi_ctas` every CTA calls this, the first one waits and asks.
 
     Raises:
-        MachineFault: an earlier request of this CTA was refused.
+        MachineFault: an earlier request of this cluster was refused, or clusters are mixed up.
     """
-    _single(multi_ctas)
     stage, cta = int(k), machine.cta
-    barrier_wait(machine, context.empty[stage], p_producer)
-    if cta.clc_refused:
+    if bool(multi_ctas) != (machine.cluster_size > 1):
+        raise MachineFault("clc", f"multi_ctas={multi_ctas} in clusters of {machine.cluster_size}")
+    if cta.rank == 0:
+        barrier_wait(machine, context.empty[stage], p_producer)
+    if cta.cluster.clc_refused:
         raise MachineFault("clc", "a CLC request after one that was refused")
-    full = context.full[stage]
-    full.expect(_RESPONSE_BYTES, machine.role.before)
+    context.full[stage].expect(_RESPONSE_BYTES, machine.role.before)
+    if cta.rank == 0:
+        _ask(machine, context, stage)
+    machine.scheduler.pause()
+
+
+def _ask(machine: Machine, context: Context, stage: int) -> None:
+    peers = [machine.peer(rank) for rank in range(machine.cluster_size)]
+    copies = [peer.contexts[context.number] for peer in peers]
+    cluster = machine.cta.cluster
 
     def run(operation: Operation) -> None:
-        after = machine.touch_all(operation, [(context.responses[stage], True, "CLC response")])
+        accesses = [(copy.responses[stage], True, "CLC response") for copy in copies]
+        after = machine.touch_all(operation, accesses)
         total = machine.grid[0] * machine.grid[1] * machine.grid[2]
-        if machine.next_cta < total:
-            context.tiles[stage] = machine.next_cta
-            cta.tiles.append(machine.next_cta)
-            machine.next_cta += 1
-        else:
-            context.tiles[stage] = -1
-            cta.clc_refused = True
-        full.complete_bytes(_RESPONSE_BYTES, after)
+        first = machine.next_cta if machine.next_cta < total else -1
+        cluster.clc_refused = first < 0
+        if first >= 0:
+            machine.next_cta += machine.cluster_size
+        for peer, copy in zip(peers, copies, strict=True):
+            copy.tiles[stage] = first + peer.rank if first >= 0 else -1
+            if first >= 0:
+                peer.tiles.append(first + peer.rank)
+            copy.full[stage].complete_bytes(_RESPONSE_BYTES, after)
 
     machine.submit(run)
-    machine.scheduler.pause()
 
 
 def clc_consumer(
@@ -97,13 +109,14 @@ def clc_consumer(
     return_3d: Value = False,
 ) -> Value:
     """Wait for the answer and return the CTA number, or -1; then free the stage unless refused."""
-    _single(multi_ctas)
     stage = int(k)
     barrier_wait(machine, context.full[stage], p_consumer)
     machine.touch(context.responses[stage], write=False, action="read")
     tile = context.tiles[stage]
     if tile >= 0:
-        context.empty[stage].arrive(1, machine.role.before)
+        empty = context.empty[stage]
+        slot = machine.slot_of(empty, 0) if multi_ctas else empty
+        slot.arrive(1, machine.role.before)
     machine.scheduler.pause()
     if not return_3d:
         if machine.grid[1] * machine.grid[2] != 1:

@@ -1,4 +1,4 @@
-"""Happens-before of one CTA: which accesses are ordered, exactly.
+"""Happens-before of one cluster: which accesses are ordered, exactly.
 
 Every access has a number. What happened before a point of the run is a Python integer with one bit
 for each access. Numbers below `base` are ordered before everything and have no bit any more.
@@ -6,6 +6,7 @@ for each access. Numbers below `base` are ordered before everything and have no 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,6 +15,9 @@ from .memory import Region, Storage
 from .report import Access, MachineStop, Race
 
 _COMPACT_EVERY = 1024
+
+# The SMEM or TMEM of one CTA, by the CTA's number.
+Space = tuple[int, Storage]
 
 
 class Clocked(Protocol):
@@ -47,9 +51,7 @@ class Order:
 
     base: int = 0
     next_number: int = 0
-    records: dict[Storage, list[_Record]] = field(
-        default_factory=lambda: {storage: [] for storage in Storage}
-    )
+    records: dict[Space, list[_Record]] = field(default_factory=lambda: defaultdict(list))
 
     def new_event(self) -> int:
         """Return the number of a new access."""
@@ -64,7 +66,7 @@ class Order:
     def record(
         self,
         *,
-        storage: Storage,
+        space: Space,
         region: Region,
         write: bool,
         number: int,
@@ -84,7 +86,7 @@ class Order:
         kept = []
         unfenced = []
         start, stop = region.start, region.stop
-        for old in self.records[storage]:
+        for old in self.records[space]:
             other = old.region
             apart = other.start >= stop or start >= other.stop
             if apart or old.number == number or not other.overlaps(region):
@@ -94,19 +96,19 @@ class Order:
             ordered = shift < 0 or (before >> shift) & 1
             if (write or old.write) and not ordered:
                 raise MachineStop(Race(first=old.access(), second=access()))
-            if unfenced_read(old, storage, write=write, generic=generic):
+            if unfenced_read(old, space[1], write=write, generic=generic):
                 unfenced.append(old.access().buffer)
                 old.fenced = True
             # A later access that conflicts with `old` also conflicts with what covers it.
             if not (ordered and (write or not old.write) and region.covers(old.region)):
                 kept.append(old)
         kept.append(_Record(region, write, number, access, role, generic))
-        self.records[storage] = kept
+        self.records[space] = kept
         return unfenced
 
-    def fence(self, role: str) -> None:
+    def fence(self, cta: int, role: str) -> None:
         """Mark the earlier SMEM stores of a role as visible to TMA and MMA."""
-        for record in self.records[Storage.SMEM]:
+        for record in self.records[(cta, Storage.SMEM)]:
             if record.generic and record.role == role:
                 record.fenced = True
 

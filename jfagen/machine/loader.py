@@ -13,7 +13,7 @@ from types import CodeType, FunctionType, ModuleType
 from .dtypes import INT32, INT64, Array
 from .global_memory import GlobalMemory
 from .language import LIBRARY
-from .machine import Cta, Machine
+from .machine import Cluster, Cta, Machine
 from .namespaces import (
     DEVICE_BUILTINS,
     Namespace,
@@ -73,16 +73,15 @@ class HostKernel:
         bound = dict(zip(parameters.names, args, strict=False))
         bound.update({name: v for name, v in options.items() if name in parameters.names})
         sizes = grid(bound) if callable(grid) else grid
-        launch(self.run, self.name, parameters, sizes, bound, int(options.get("num_warps", 4)))
+        launch(self.run, self.name, sizes, bound, options)
 
 
 def launch(
     run: Run,
     name: str,
-    parameters: Parameters,
     grid: Value,
     arguments: dict[str, Value],
-    warps: int,
+    options: dict[str, Value],
 ) -> None:
     """Run one kernel launch to its end.
 
@@ -93,12 +92,15 @@ def launch(
     scheduler = Scheduler(
         seed=run.seed * 1009 + number, policy=run.policy, step_bound=run.step_bound
     )
+    warps = int(options.get("num_warps", 4))
     machine = Machine(scheduler=scheduler, source=run.program.source, warps=warps)
+    parameters = run.program.parameters[name]
     machine.globals = run.memory
     machine.matmul = run.matmul
     run.machines.append(machine)
     sizes = [int(size) for size in grid] + [1, 1, 1]
     machine.grid = (sizes[0], sizes[1], sizes[2])
+    machine.cluster_size = _cluster_size(options, machine.grid)
     names = device_names(run, machine)
     given = {key: _argument(machine, key, value, parameters) for key, value in arguments.items()}
     body = partial(names[name], **given)
@@ -106,17 +108,34 @@ def launch(
     _check_end(machine)
 
 
+def _cluster_size(options: dict[str, Value], grid: tuple[int, int, int]) -> int:
+    """Return the CTAs of a cluster, which lie side by side along the first axis of the grid.
+
+    Raises:
+        MachineFault: another shape of cluster, or a grid that it does not divide.
+    """
+    asked = [int(size) for size in options.get("ctas_per_cga") or (1, 1, 1)]
+    if int(options.get("num_ctas", 1)) != 1 or any(size != 1 for size in asked[1:]):
+        raise MachineFault("cluster", f"clusters {asked} are not known, only those along axis 0")
+    if grid[0] % asked[0]:
+        raise MachineFault("cluster", f"{grid[0]} CTAs make no clusters of {asked[0]}")
+    return asked[0]
+
+
 def _refill(machine: Machine, sms: int, body: Callable[[], None]) -> bool:
     """Start the first CTAs, or the next one when nothing runs."""
     total = machine.grid[0] * machine.grid[1] * machine.grid[2]
     running = {id(role.cta) for role in machine.scheduler.roles}
     started = False
-    while len(running) < sms and machine.next_cta < total:
-        cta = Cta(machine.next_cta)
-        machine.next_cta += 1
-        machine.ctas.append(cta)
-        _start(machine, cta, body)
-        running.add(id(cta))
+    size = machine.cluster_size
+    # A cluster starts as a whole, even where fewer CTAs were asked for.
+    while (not running or len(running) + size <= sms) and machine.next_cta < total:
+        cluster = Cluster(machine.next_cta, size)
+        machine.next_cta += size
+        for cta in cluster.ctas:
+            machine.ctas.append(cta)
+            _start(machine, cta, body)
+            running.add(id(cta))
         started = True
     return started
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .barriers import Barriers, NamedBarrier, Slot
+from .barriers import Barriers, NamedBarrier, Released, Slot
 from .dtypes import Array
 from .global_memory import GlobalMemory
 from .happens import Clocked, Order
@@ -19,40 +19,63 @@ from .source import SourceMap
 from .values import Value
 
 
-class Cta:
-    """One cooperative thread array: its memory, its barriers and its roles."""
+class Cluster:
+    """CTAs that start together and reach each other's memory; one CTA alone is a cluster too."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.memory = Memory()
+    def __init__(self, first: int, size: int) -> None:
         self.order = Order()
-        self.barriers: list[Barriers] = []
-        self.named: dict[int, NamedBarrier] = {}
-        self.roles: list[Role] = []
         self.operations: set[Operation] = set()
-        self.task_depth: list[list[Value]] = []
         self.clc_refused = False
-        self.tiles = [number]
+        self.arrived = 0
+        self.generation = 0
+        self.arriving = Released()
+        self.released = Released()
+        self.ctas = [Cta(self, first + rank, rank) for rank in range(size)]
 
     def compact(self) -> None:
         """Shorten the happens-before sets when they have grown long."""
         if not self.order.needs_compaction():
             return
-        live = [role for role in self.roles if not role.finished and not role.joining]
-        rest = [role for role in self.roles if role.finished or role.joining]
-        slots = [slot for barriers in self.barriers for slot in barriers.slots]
-        named = list(self.named.values())
+        roles = [role for cta in self.ctas for role in cta.roles]
+        slots = [slot for cta in self.ctas for array in cta.barriers for slot in array.slots]
+        named = [barrier for cta in self.ctas for barrier in cta.named.values()]
+        actors: list[Clocked] = [
+            *(role for role in roles if not role.finished and not role.joining),
+            *self.operations,
+        ]
         sets: list[Clocked] = [
-            *rest,
-            *(role.mma_before for role in self.roles),
-            *(group for role in self.roles for group in role.store_groups if group.done),
+            *(role for role in roles if role.finished or role.joining),
+            *(role.mma_before for role in roles),
+            *(group for role in roles for group in role.store_groups if group.done),
             *(slot.arriving for slot in slots),
             *(slot.released for slot in slots),
             *(barrier.arriving for barrier in named),
             *(released for barrier in named for released in barrier.released.values()),
+            *(self.arriving, self.released),
         ]
-        actors: list[Clocked] = [*live, *self.operations]
         self.order.compact(actors, sets)
+
+
+class Cta:
+    """One cooperative thread array: its memory, its barriers and its roles."""
+
+    def __init__(self, cluster: Cluster, number: int, rank: int) -> None:
+        self.cluster = cluster
+        self.number = number
+        self.rank = rank
+        self.memory = Memory(number)
+        self.barriers: list[Barriers] = []
+        self.contexts: list[Value] = []
+        self.named: dict[int, NamedBarrier] = {}
+        self.roles: list[Role] = []
+        self.task_depth: list[list[Value]] = []
+        self.entered = False
+        self.tiles = [number]
+
+    @property
+    def order(self) -> Order:
+        """Return the happens-before of the cluster."""
+        return self.cluster.order
 
 
 class Machine:
@@ -65,6 +88,7 @@ class Machine:
         self.globals = GlobalMemory()
         self.notes: dict[str, None] = {}
         self.grid = (1, 1, 1)
+        self.cluster_size = 1
         self.next_cta = 0
         self.ctas: list[Cta] = []
         self.matmul: Callable[[Array, Array], Array] = np.matmul
@@ -119,7 +143,7 @@ class Machine:
         order = role.cta.order
         number = order.new_event()
         order.record(
-            storage=view.storage,
+            space=(view.memory.number, view.storage),
             region=view.region,
             write=write,
             number=number,
@@ -145,7 +169,7 @@ class Machine:
         number = order.new_event()
         for view, write, action in accesses:
             unfenced = order.record(
-                storage=view.storage,
+                space=(view.memory.number, view.storage),
                 region=view.region,
                 write=write,
                 number=number,
@@ -170,12 +194,12 @@ class Machine:
 
         def complete(operation: Operation) -> None:
             run(operation)
-            cta.operations.discard(operation)
+            cta.cluster.operations.discard(operation)
 
         operation = Operation(
             run=complete, before=role.before, place=self.place(), cta=cta, queue=queue
         )
-        cta.operations.add(operation)
+        cta.cluster.operations.add(operation)
         self.scheduler.submit(operation)
         return operation
 
@@ -197,7 +221,40 @@ class Machine:
         self.scheduler.wait(lambda: slot.passes(parity), blocked)
         if slot.completed:
             role.before |= slot.released.before
-        role.cta.compact()
+        role.cta.cluster.compact()
+
+    def peer(self, rank: int) -> Cta:
+        """Return a CTA of the cluster, once it has allocated its buffers and barriers.
+
+        The compiler puts a cluster rendezvous behind the allocations of a kernel that needs it.
+
+        Raises:
+            MachineFault: the cluster has no such CTA.
+        """
+        cluster, place = self.cta.cluster, self.place()
+        if not 0 <= rank < len(cluster.ctas):
+            raise MachineFault("cluster", f"no CTA {rank} in a cluster of {len(cluster.ctas)}")
+        peer: Cta = cluster.ctas[rank]
+        if peer is not self.cta and not peer.entered:
+            text = "the start of the peer"
+            self.scheduler.wait(
+                lambda: peer.entered,
+                lambda: Blocked(place=place, barrier=text, slot=rank, phase=0, completed=0),
+            )
+        return peer
+
+    def slot_of(self, slot: Slot, rank: int) -> Slot:
+        """Return a CTA's own copy of a barrier."""
+        return self.peer(rank).barriers[slot.array].slots[slot.index]
+
+    def pair(self) -> tuple[Cta, Cta]:
+        """Return leader and follower of the pair that the current CTA belongs to.
+
+        Raises:
+            MachineFault: the CTA is alone.
+        """
+        first = self.cta.rank & ~1
+        return self.peer(first), self.peer(first + 1)
 
     def wait_operation(self, operation: Operation, what: str) -> None:
         """Wait until an asynchronous operation is done."""

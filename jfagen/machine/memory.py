@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
-from .dtypes import Array, DType
+from .dtypes import Array, DType, to_held, to_stored
 from .report import MachineFault
 from .values import Value
 
@@ -85,11 +85,37 @@ class View:
     region: Region
     name: str
     label: str
+    memory: Memory
+    # A pair's accumulator of 64 rows a CTA: the right half of its columns lies in lanes 64 to 127.
+    folded: bool = False
 
     @property
     def shape(self) -> list[int]:
         """Return the sizes of the view."""
+        if self.folded:
+            return [self.array.shape[0], 2 * self.array.shape[2]]
         return list(self.array.shape)
+
+    def load(self) -> Array:
+        """Return a register copy of the elements."""
+        return to_held(self.array, self.dtype).reshape(self.shape)
+
+    def store(self, held: Array) -> None:
+        """Change the elements to register values of the view's type."""
+        self.array[...] = to_stored(held, self.dtype).reshape(self.array.shape)
+
+    def in_memory(self, other: Memory) -> View:
+        """Return the same place in the memory of another CTA."""
+        mine, theirs = (
+            memory.smem if self.storage is Storage.SMEM else memory.tmem
+            for memory in (self.memory, other)
+        )
+        offset = self.array.ctypes.data - mine.ctypes.data
+        flat = theirs.reshape(-1).view(np.uint8)[offset:].view()
+        typed = np.ndarray(
+            self.array.shape, self.array.dtype, flat.data, strides=self.array.strides
+        )
+        return replace(self, array=typed, memory=other)
 
     def __getitem__(self, index: Value) -> View:
         raise MachineFault("index", f"`{self.name}` is one slot already")
@@ -98,7 +124,8 @@ class View:
 class Memory:
     """The SMEM and TMEM of one CTA; everything starts as NaN bits."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self.smem = np.full(SMEM_BYTES, 0xFF, np.uint8)
         self.tmem = np.full((TMEM_LANES, TMEM_COLUMNS), 0xFFFFFFFF, np.uint32)
         self.roots: list[Root] = []
@@ -176,6 +203,7 @@ class Buffer:
     scale: int = 1
     offset: int = 0
     group: int = 1
+    folded: bool = False
 
     def start(self, index: int) -> int:
         """Return the first byte or column of a slot inside the root."""
@@ -199,5 +227,19 @@ class Buffer:
             self.memory.place()
         start = (self.root.base or 0) + self.start(slot)
         make = self.memory.smem_view if self.storage is Storage.SMEM else self.memory.tmem_view
-        array, region = make(start, self.shape, self.dtype)
-        return View(array, self.dtype, self.storage, region, self.name, f"{self.name}[{slot}]")
+        if self.folded:
+            lanes, elements = self.shape
+            array, region = make(start, (2 * lanes, elements // 2), self.dtype)
+            array = array.reshape(2, lanes, elements // 2).transpose(1, 0, 2)
+        else:
+            array, region = make(start, self.shape, self.dtype)
+        return View(
+            array=array,
+            dtype=self.dtype,
+            storage=self.storage,
+            region=region,
+            name=self.name,
+            label=f"{self.name}[{slot}]",
+            memory=self.memory,
+            folded=self.folded,
+        )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .barriers import Slot
-from .dtypes import BFLOAT16, FLOAT16, FLOAT32, to_held
+from .dtypes import BFLOAT16, FLOAT16, FLOAT32, Array
 from .machine import Machine
 from .memory import Storage, View
 from .report import MachineFault
@@ -13,10 +15,11 @@ from .scheduler import Operation
 from .values import Value
 
 
-def _check(a: View, b: View, acc: View) -> None:
+def _check(a: View, b: View, acc: View, ctas: int) -> None:
     if not all(isinstance(view, View) for view in (a, b, acc)):
         raise MachineFault("mma", "the operands of async_dot are slots of buffers")
     (m, k), (k2, n) = a.shape, b.shape
+    n *= ctas
     if k != k2 or acc.shape != [m, n] or m not in (64, 128) or not 8 <= n <= 256 or k % 16:
         raise MachineFault("mma", f"shapes {a.shape} x {b.shape} -> {acc.shape} of async_dot")
     if a.dtype is not b.dtype or a.dtype not in (BFLOAT16, FLOAT16, FLOAT32):
@@ -27,6 +30,25 @@ def _check(a: View, b: View, acc: View) -> None:
         raise MachineFault("mma", f"`{acc.label}` accumulates in {acc.dtype}")
 
 
+def _is_leader(machine: Machine) -> bool:
+    """Tell whether the CTA issues for its pair; the compiler predicates the other one off."""
+    leader, _ = machine.pair()
+    return machine.cta is leader
+
+
+def _sides(machine: Machine, two_ctas: Value, *views: View) -> list[tuple[View, ...]]:
+    """Return the operands in each CTA that takes part."""
+    if not two_ctas:
+        return [views]
+    return [tuple(view.in_memory(cta.memory) for view in views) for cta in machine.pair()]
+
+
+def _right_operand(sides: list[tuple[View, ...]]) -> Array:
+    """Return B; a pair has half of its columns in each CTA."""
+    parts = [view.load() for _, view, _ in sides]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
 def async_dot(
     machine: Machine,
     A: View,
@@ -35,39 +57,50 @@ def async_dot(
     use_acc: Value = None,
     pred: Value = None,
     mBarriers: Sequence[Slot] = (),
-    two_ctas: bool = False,
+    two_ctas: Value = False,
     force_async: bool = False,
     input_precision: Value = None,
     out_dtype: Value = None,
 ) -> None:
     """Multiply A (m x k) and B (k x n) into a float32 accumulator in TMEM, later.
 
-    Without barriers and without `force_async` the role waits for the result.
+    Without barriers and without `force_async` the role waits for the result. With `two_ctas` the
+    leader issues for both CTAs: each has its rows of A and of the accumulator, and half of B's
+    columns; the barriers of both get an arrival.
 
     Raises:
-        MachineFault: operands that the tensor core does not take.
+        MachineFault: operands that the tensor core does not take, or a predicate.
     """
-    if two_ctas or pred is not None:
-        raise MachineFault("unknown-op", "async_dot with two_ctas or pred is not simulated")
-    _check(A, B, acc)
-    role = machine.role
+    if pred is not None:
+        raise MachineFault("unknown-op", "async_dot with pred is refused by the toolchain")
+    _check(A, B, acc, 2 if two_ctas else 1)
+    if two_ctas and not _is_leader(machine):
+        return
+    role, sides = machine.role, _sides(machine, two_ctas, A, B, acc)
     add = use_acc is None or bool(use_acc)
 
     def run(operation: Operation) -> None:
         operation.before |= role.mma_before.before
-        reads = [(A, False, "MMA read of A"), (B, False, "MMA read of B")]
-        after = machine.touch_all(operation, [*reads, (acc, True, "MMA accumulation")])
-        product = machine.matmul(to_held(A.array, A.dtype), to_held(B.array, B.dtype))
-        if add:
-            acc.array[...] += product
-        else:
-            acc.array[...] = product
+        accesses = [
+            access
+            for a, b, c in sides
+            for access in (
+                (a, False, "MMA read of A"),
+                (b, False, "MMA read of B"),
+                (c, True, "MMA accumulation"),
+            )
+        ]
+        after = machine.touch_all(operation, accesses)
+        right = _right_operand(sides)
+        for a, _, c in sides:
+            product = machine.matmul(a.load(), right)
+            c.store(c.load() + product if add else product)
         role.mma_before.before |= after
 
     operation = machine.submit(run, queue=role.mma_queue)
     # Each barrier gets its own commit after the multiplication.
     for barrier in mBarriers:
-        _commit(machine, barrier)
+        _commit(machine, barrier, two_ctas)
     if not mBarriers and not force_async:
         machine.wait_operation(operation, "a synchronous async_dot")
         role.before |= role.mma_before.before
@@ -75,25 +108,28 @@ def async_dot(
         machine.scheduler.pause()
 
 
-def _commit(machine: Machine, barrier: Slot) -> None:
+def _commit(machine: Machine, barrier: Slot, two_ctas: Value) -> None:
     role = machine.role
+    copies = [barrier]
+    if two_ctas:
+        copies = [machine.slot_of(barrier, cta.rank) for cta in machine.pair()]
 
     def run(operation: Operation) -> None:
         operation.before |= role.mma_before.before
-        barrier.arrive(1, operation.before)
+        for copy in copies:
+            copy.arrive(1, operation.before)
 
     machine.submit(run, queue=role.mma_queue)
 
 
-def tcgen05_commit(machine: Machine, mBarrier: Slot, two_ctas: bool = False) -> None:
+def tcgen05_commit(machine: Machine, mBarrier: Slot, two_ctas: Value = False) -> None:
     """Arrive at a barrier once all multiplications that this role issued so far are done.
 
-    Raises:
-        MachineFault: clusters are asked for.
+    With `two_ctas` the leader alone commits, for the copies of both CTAs.
     """
-    if two_ctas:
-        raise MachineFault("unknown-op", "clusters are not simulated: tcgen05_commit")
-    _commit(machine, mBarrier)
+    if two_ctas and not _is_leader(machine):
+        return
+    _commit(machine, mBarrier, two_ctas)
     machine.scheduler.pause()
 
 

@@ -16,6 +16,7 @@ from .language import LANGUAGE, MATH, cdiv, counted, largest, smallest
 from .machine import Machine
 from .memory import Storage
 from .mma import MMA_OPS
+from .remote import REMOTE_OPS
 from .report import MachineFault
 from .roles import ROLE_OPS
 from .scalars import Int32, Int64, as_dtype
@@ -47,13 +48,13 @@ def size_of(machine: Machine, dtype: Value) -> int:
 
 
 def cluster_cta_rank(machine: Machine) -> Value:
-    """Return the number of the CTA in its cluster, which is 0."""
-    return Int32(0)
+    """Return the number of the CTA in its cluster."""
+    return Int32(machine.cta.rank)
 
 
 def cluster_size_1d(machine: Machine) -> Value:
-    """Return the CTAs of a cluster, which is 1."""
-    return Int32(1)
+    """Return the CTAs of a cluster."""
+    return Int32(machine.cluster_size)
 
 
 def clock64(machine: Machine) -> Value:
@@ -83,6 +84,7 @@ TLX_OPS: dict[str, Callable[..., Value]] = {
     **MMA_OPS,
     **CLC_OPS,
     **ROLE_OPS,
+    **REMOTE_OPS,
     **_OTHER_OPS,
 }
 TLX_CALLS = frozenset(TLX_OPS)

@@ -41,6 +41,7 @@ class TaskScope:
             return
         _check(tasks)
         machine.cta.memory.place()
+        machine.cta.entered = True
         parent = machine.role
         roles = [
             _role(machine, task, number, replica)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .barriers import Barriers, NamedBarrier, Slot, make_barriers
+from .barriers import Barriers, NamedBarrier, Released, Slot, make_barriers
 from .dtypes import INT1, INT32
 from .machine import Machine
 from .report import Blocked, MachineFault
@@ -17,8 +17,9 @@ def new_barriers(
     machine: Machine, name: str, number: int, count: int, per_thread: bool = False
 ) -> Barriers:
     """Return fresh mbarriers of the current CTA."""
-    barriers = make_barriers(name, number, count, per_thread)
-    machine.cta.barriers.append(barriers)
+    owned = machine.cta.barriers
+    barriers = make_barriers(name, len(owned), number, count, per_thread)
+    owned.append(barriers)
     machine.cta.memory.add_barriers(number)
     return barriers
 
@@ -69,13 +70,15 @@ def barrier_arrive(
     """Arrive once for the role, or once for each of its threads on a warp barrier.
 
     Raises:
-        MachineFault: too many arrivals, or an arrival in another CTA.
+        MachineFault: too many arrivals, or a warp barrier of another CTA.
     """
-    if remote_cta_rank is not None:
-        raise MachineFault("unknown-op", "clusters are not simulated: remote arrive")
     if pred is not None and not pred:
         return
     slot, role = _slot(bar), machine.role
+    if remote_cta_rank is not None:
+        if slot.per_thread:
+            raise MachineFault("cluster", f"`{slot.name}`: a warp barrier is local to its CTA")
+        slot = machine.slot_of(slot, int(remote_cta_rank))
     count = int(arrive_count) * (32 * role.warps if slot.per_thread else 1)
     slot.arrive(count, role.before)
     if not slot.per_thread:
@@ -135,12 +138,37 @@ def fence(machine: Machine, scope: str) -> None:
     if scope not in ("async_shared", "gpu", "sys"):
         raise MachineFault("fence", f"unknown fence scope {scope}")
     if scope == "async_shared":
-        machine.cta.order.fence(machine.role.name)
+        machine.cta.order.fence(machine.cta.number, machine.role.name)
 
 
 def fence_async_shared(machine: Machine) -> None:
     """Make the role's SMEM stores visible to TMA and MMA."""
     fence(machine, "async_shared")
+
+
+def remote_view(machine: Machine, local_allocated_buffer: Value, remote_cta_rank: Value) -> Slot:
+    """Return another CTA's copy of a barrier."""
+    return machine.slot_of(_slot(local_allocated_buffer), int(remote_cta_rank))
+
+
+def cluster_barrier(machine: Machine) -> None:
+    """Wait for all CTAs of the cluster; inside `async_tasks` every role of every CTA takes part."""
+    cluster, role, place = machine.cta.cluster, machine.role, machine.place()
+    machine.cta.entered = True
+    parties = len(cluster.ctas)
+    if role is not machine.cta.roles[0]:
+        parties = sum(len(cta.roles) - 1 for cta in cluster.ctas)
+    mine = cluster.generation
+    cluster.arrived += 1
+    cluster.arriving.before |= role.before
+    if cluster.arrived == parties:
+        cluster.generation, cluster.arrived = mine + 1, 0
+        cluster.released, cluster.arriving = cluster.arriving, Released()
+    machine.scheduler.wait(
+        lambda: cluster.generation > mine,
+        lambda: Blocked(place=place, barrier="cluster", slot=0, phase=mine, completed=mine),
+    )
+    role.before |= cluster.released.before
 
 
 def fence_mbarrier_init_cluster(machine: Machine) -> None:
@@ -170,6 +198,6 @@ SYNC_OPS = {
     for function in (
         *(alloc_barriers, alloc_warp_barrier, barrier_wait, barrier_arrive, barrier_expect_bytes),
         *(named_barrier_arrive, named_barrier_wait, fence, fence_async_shared),
-        *(fence_mbarrier_init_cluster, vote_ballot_sync),
+        *(fence_mbarrier_init_cluster, vote_ballot_sync, remote_view, cluster_barrier),
     )
 }

@@ -174,19 +174,31 @@ def async_descriptor_load(
 ) -> None:
     """Load a box into SMEM later; the barrier then gets the bytes of the full box.
 
+    With `two_ctas` the leader's copy of the barrier gets them; with targets every listed CTA gets
+    the data at the same place and its own copy of the barrier the bytes.
+
     Raises:
-        MachineFault: box and buffer differ, or clusters are asked for.
+        MachineFault: box and buffer differ, or the cluster has no such CTA.
     """
-    if multicast_targets or two_ctas:
-        raise MachineFault("unknown-op", "clusters are not simulated: multicast load")
     coordinates = _check(desc, result, offsets)
     if pred is not None and not pred:
         return
+    targets = [(result, barrier)]
+    if two_ctas:
+        leader, _ = machine.pair()
+        targets = [(result, machine.slot_of(barrier, leader.rank))]
+    elif multicast_targets:
+        peers = [machine.peer(int(rank)) for rank in multicast_targets]
+        targets = [
+            (result.in_memory(peer.memory), machine.slot_of(barrier, peer.rank)) for peer in peers
+        ]
 
     def run(operation: Operation) -> None:
-        after = machine.touch_all(operation, [(result, True, "TMA load")])
-        result.array[...] = desc.read(coordinates).reshape(result.array.shape)
-        barrier.complete_bytes(desc.bytes, after)
+        after = machine.touch_all(operation, [(view, True, "TMA load") for view, _ in targets])
+        tile = desc.read(coordinates)
+        for view, slot in targets:
+            view.array[...] = tile.reshape(view.array.shape)
+            slot.complete_bytes(desc.bytes, after)
 
     machine.submit(run)
     machine.scheduler.pause()
@@ -208,7 +220,7 @@ def async_descriptor_store(
     coordinates = _check(desc, source, offsets)
     role = machine.role
     # The compiler fences in the issuing role right before the store.
-    machine.cta.order.fence(machine.role.name)
+    machine.cta.order.fence(machine.cta.number, machine.role.name)
 
     def run(operation: Operation) -> None:
         operation.before = machine.touch_all(operation, [(source, False, "TMA store")])

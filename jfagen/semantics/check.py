@@ -27,7 +27,7 @@ def check(tree: ast.Schedule, source: SourceFile) -> Program:
     check_roles(context)
     check_buffers(context, problem)
     regions = check_regions(context)
-    apart = check_apart(context)
+    apart = check_apart(context, regions)
     programs = check_blocks(context) if context.algorithm is not None else ()
     tiles = check_tiles(context)
     context.reporter.raise_if_any()

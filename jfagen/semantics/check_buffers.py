@@ -2,116 +2,174 @@
 
 from __future__ import annotations
 
-from ..algorithm import Element, Value
-from ..diagnostics import Label, Note, did_you_mean, quoted
+from ..algorithm import Algorithm, Element, Space, Value
+from ..diagnostics import Label, Note, Span, did_you_mean, quoted
 from ..syntax import ast
 from ..types import DType, Storage
-from .context import Context
+from .context import Context, first_word
 from .program import Buffer, Problem
 
 #: The deepest ring; slots beyond it never fit.
 MOST_SLOTS = 16
+#: The columns of a slice: the depth of one MMA.
+FEWEST_COLUMNS = 16
 
 
 def check_buffers(context: Context, problem: Problem | None) -> None:
     """Resolve every buffer, and see that every value has exactly one."""
+    algorithm = context.algorithm
+    if algorithm is None:
+        return
     for node in context.tree.buffers:
+        if node.lives is not None:
+            instead = "leave it out: the compiler derives lifetimes"
+            context.not_built("`lives`", first_word(node.lives.span), instead)
         for name in node.names:
             if name.name.text in context.buffers:
                 context.twice("buffer", name.name, context.buffers[name.name.text].span)
                 continue
-            buffer = _buffer(context, problem, node, name)
-            if buffer is not None:
+            values = _values(context, algorithm, node, name)
+            if values:
+                buffer = _buffer(context, problem, node, name, values)
                 context.buffers[buffer.name] = buffer
-    if context.algorithm is not None:
-        _check_values(context)
+            else:
+                context.broken = True
+    _check_holders(context, algorithm)
+
+
+def _values(
+    context: Context, algorithm: Algorithm, node: ast.Buffer, name: ast.BufferName
+) -> list[Value]:
+    """Return the values that a buffer holds; none if one of them is unknown or does not fit in."""
+    known = [value.name for value in algorithm.values]
+    unknown = [held for held in node.holds if held.text not in known]
+    for held in unknown:
+        context.unknown("unknown-value", "value", held, known)
+    if not node.holds and name.name.text not in known:
+        helps = did_you_mean(name.name.text, known) or (
+            f"a buffer is called after its value, or says `holds`; values: {quoted(known, 'and')}",
+        )
+        context.reporter.report(
+            "unknown-value",
+            f"there is no value `{name.name.text}` for this buffer to hold",
+            name.name.span,
+            helps=helps,
+        )
+        return []
+    if unknown:
+        return []
+    held = node.holds or (name.name,)
+    values = [algorithm.value(word.text) for word in held]
+    return values if _can_take_turns(context, node, held, values) else []
+
+
+def _can_take_turns(
+    context: Context, node: ast.Buffer, held: tuple[ast.Name, ...], values: list[Value]
+) -> bool:
+    first = values[0]
+    for word, value in zip(held[1:], values[1:], strict=True):
+        different = [
+            what
+            for what, same in (
+                (f"`{value.name}` is new once a {value.space}", value.space is first.space),
+                (f"`{value.name}` is one for every group", value.grouped == first.grouped),
+                (f"the shape of `{value.name}` is [{', '.join(value.dims)}]", value.dims == first.dims),
+            )
+            if not same
+        ]
+        if different or value.name == first.name or node.memory.text != Storage.SMEM:
+            why = different[0] if different else "only `smem` has rings of several values"
+            if value.name == first.name:
+                why = "it is the same value"
+            context.reporter.report(
+                "mixed-ring",
+                f"`{value.name}` cannot take turns with `{first.name}`: {why}",
+                word.span,
+                helps=(f"give `{value.name}` a buffer of its own",),
+            )
+            return False
+    return True
 
 
 def _buffer(
-    context: Context, problem: Problem | None, node: ast.Buffer, name: ast.BufferName
-) -> Buffer | None:
-    if node.lives is not None:
-        context.not_built("`lives`", node.lives.span, "the compiler derives lifetimes: leave it out")
-    algorithm = context.algorithm
-    if algorithm is None:
-        return None
-    holds = tuple(held.text for held in node.holds) or (name.name.text,)
-    known = [value.name for value in algorithm.values]
-    for held in node.holds:
-        if held.text not in known:
-            context.unknown("value", held, known)
-    if not node.holds and name.name.text not in known:
-        context.reporter.report(
-            "unknown-value",
-            f"`{algorithm.name}` has no value `{name.name.text}`",
-            name.name.span,
-            helps=did_you_mean(name.name.text, known)
-            or (f"say what it holds: `holds {known[0]}`, one of {quoted(known)}",),
-        )
-    values = [algorithm.value(held) for held in holds if held in known]
-    storage = Storage(node.memory.text)
+    context: Context,
+    problem: Problem | None,
+    node: ast.Buffer,
+    name: ast.BufferName,
+    values: list[Value],
+) -> Buffer:
+    value = values[0]
     grouped = context.group_symbol(name.group)
-    for value in values:
-        _check_value(context, node, name, value, storage, grouped)
-    shape = tuple(_extent(context, dim) for dim in node.dims)
-    buffer = Buffer(
+    _check_memory(context, node, value)
+    _check_shape(context, node, value)
+    _check_type(context, node, value)
+    _check_group(context, name, value, grouped)
+    shape = tuple(context.dims.get(dim, 128) for dim in value.dims)
+    storage = Storage(node.memory.text)
+    return Buffer(
         name=name.name.text,
         storage=storage,
-        symbols=tuple(str(dim) if isinstance(dim, ast.Name) else str(dim.value) for dim in node.dims),
+        symbols=value.dims,
         shape=shape,
-        dtype=_dtype(context, node, problem),
+        dtype=_dtype(value, problem),
         depth=_depth(context, node, storage),
-        holds=holds,
-        slices=_slices(context, node, values, shape),
+        holds=tuple(value.name for value in values),
+        slices=_slices(context, node, value, shape[-1]),
         grouped=grouped,
         span=name.name.span,
     )
-    return buffer if len(values) == len(holds) else None
 
 
-def _check_value(
-    context: Context,
-    node: ast.Buffer,
-    name: ast.BufferName,
-    value: Value,
-    storage: Storage,
-    grouped: bool,
-) -> None:
-    report = context.reporter.report
-    if storage not in value.storages:
-        legal = quoted(sorted(value.storages))
-        report(
+def _check_memory(context: Context, node: ast.Buffer, value: Value) -> None:
+    if node.memory.text not in value.storages:
+        context.reporter.report(
             "bad-memory",
-            f"`{value.name}` cannot live in `{storage}`",
+            f"`{value.name}` cannot live in `{node.memory.text}`",
             node.memory.span,
-            helps=(f"its ops need it in {legal}",),
+            helps=(f"write {quoted(sorted(value.storages))}, where its ops need it",),
         )
+
+
+def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
     dims = tuple(dim.text if isinstance(dim, ast.Name) else str(dim.value) for dim in node.dims)
-    if dims != value.dims:
-        report(
-            "bad-shape",
-            f"`{value.name}` has the shape [{', '.join(value.dims)}], not [{', '.join(dims)}]",
-            node.dims[0].span.to(node.dims[-1].span),
-        )
-    wanted = DType.F32.value if value.element is Element.F32 else "bf16"
-    if node.element.text not in (wanted, "dtype" if value.element is Element.INPUT else wanted):
-        report(
-            "bad-type",
-            f"`{value.name}` has elements of type `{wanted}`, not `{node.element.text}`",
-            node.element.span,
-            helps=(f"write `{wanted}`",),
-        )
-    groups = context.tile.groups if context.tile else 1
-    symbol = context.tile.group_symbol if context.tile else None
-    if value.grouped and groups > 1 and not grouped:
-        report(
+    if dims == value.dims:
+        return
+    wrong = [i for i, pair in enumerate(zip(dims, value.dims, strict=False)) if len({*pair}) > 1]
+    place = node.dims[0].span.to(node.dims[-1].span)
+    if len(dims) == len(value.dims) and len(wrong) == 1:
+        place = node.dims[wrong[0]].span
+    wanted = f"[{', '.join(value.dims)}]"
+    context.reporter.report(
+        "bad-shape",
+        f"`{value.name}` has the shape {wanted}, not [{', '.join(dims)}]",
+        place,
+        helps=(f"write `{wanted}`",),
+    )
+
+
+def _check_type(context: Context, node: ast.Buffer, value: Value) -> None:
+    wanted = DType.F32.value if value.element is Element.F32 else DType.BF16.value
+    if node.element.text in (wanted, "dtype" if value.element is Element.INPUT else wanted):
+        return
+    context.reporter.report(
+        "bad-type",
+        f"`{value.name}` has elements of type `{wanted}`, not `{node.element.text}`",
+        node.element.span,
+        helps=(f"write `{wanted}`",),
+    )
+
+
+def _check_group(context: Context, name: ast.BufferName, value: Value, grouped: bool) -> None:
+    tile = context.tile
+    if tile is not None and value.grouped and tile.groups > 1 and not grouped:
+        context.reporter.report(
             "missing-index",
             f"`{value.name}` is one for every group",
             name.name.span,
-            helps=(f"write `{name.name.text}[{symbol}]`",),
+            helps=(f"write `{name.name.text}[{tile.group_symbol}]`",),
         )
     if grouped and not value.grouped:
-        report(
+        context.reporter.report(
             "extra-index",
             f"`{value.name}` is the same for all groups",
             name.span,
@@ -119,22 +177,10 @@ def _check_value(
         )
 
 
-def _extent(context: Context, dim: ast.Name | ast.Number) -> int:
-    if isinstance(dim, ast.Number):
-        return dim.value
-    if dim.text not in ("m", "n", "d"):
-        context.unknown("dimension", dim, ("m", "n", "d"))
-    return context.dims.get(dim.text, 128)
-
-
-def _dtype(context: Context, node: ast.Buffer, problem: Problem | None) -> DType:
-    text = node.element.text
-    if text == "dtype":
-        return problem.dtype if problem else DType.BF16
-    if text not in list(DType):
-        context.unknown("element type", node.element, [*DType, "dtype"])
-        return DType.BF16
-    return DType(text)
+def _dtype(value: Value, problem: Problem | None) -> DType:
+    if value.element is Element.F32:
+        return DType.F32
+    return problem.dtype if problem else DType.BF16
 
 
 def _depth(context: Context, node: ast.Buffer, storage: Storage) -> int:
@@ -150,66 +196,84 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage) -> int:
         )
         return 1
     if storage is Storage.REG and depth > 1:
-        context.reporter.report("bad-depth", "registers have no depth", node.depth.span)
+        context.reporter.report(
+            "bad-depth",
+            "registers have one slot",
+            node.depth.span,
+            helps=(f"drop `depth {depth}`",),
+        )
         return 1
     return depth
 
 
-def _slices(
-    context: Context, node: ast.Buffer, values: list[Value], shape: tuple[int, ...]
-) -> int:
+def _slices(context: Context, node: ast.Buffer, value: Value, width: int) -> int:
     slices = context.number(node.slices, 1)
-    if node.slices is None or not values:
+    if node.slices is None:
         return 1
-    width = shape[-1] // slices if slices else 0
-    if not values[0].sliceable:
-        context.reporter.report(
-            "bad-slices", f"`{values[0].name}` cannot be handed over in slices", node.slices.span
-        )
-    elif slices not in (1, 2, 4, 8) or width < 16:
+    legal = [count for count in (1, 2, 4, 8) if width // count >= FEWEST_COLUMNS]
+    if not value.sliceable:
         context.reporter.report(
             "bad-slices",
-            f"{slices} slices of `{values[0].name}`, which is {shape[-1]} columns wide",
+            f"`{value.name}` cannot be handed over in slices",
             node.slices.span,
-            helps=("write 1, 2, 4 or 8: a slice has at least 16 columns, the depth of one MMA",),
+            helps=(f"drop `slices {slices}`",),
+        )
+    elif slices not in legal:
+        context.reporter.report(
+            "bad-slices",
+            f"{slices} slices of `{value.name}`, which is {width} columns wide",
+            node.slices.span,
+            helps=(
+                f"write {', '.join(map(str, legal[:-1]))} or {legal[-1]}: slices are equal and "
+                f"have at least {FEWEST_COLUMNS} columns, the depth of one MMA",
+            ),
         )
     else:
         return slices
     return 1
 
 
-def _check_values(context: Context) -> None:
+def _check_holders(context: Context, algorithm: Algorithm) -> None:
     """See that every value lives somewhere, and only there."""
-    assert context.algorithm is not None
-    report = context.reporter.report
-    for value in context.algorithm.values:
+    for value in algorithm.values:
         holders = [b for b in context.buffers.values() if value.name in b.holds]
         for second in holders[1:]:
-            report(
+            context.reporter.report(
                 "held-twice",
                 f"`{value.name}` lives in `{holders[0].name}` already",
-                second.span,
+                _held_at(context, second.name, value.name) or second.span,
                 notes=(Note(message="first here", label=Label(span=holders[0].span)),),
+                helps=(f"keep `{value.name}` in one of the two",),
             )
-        if not holders and not context.reporter.has_errors():
-            group = "[g]" if value.grouped and context.tile and context.tile.groups > 1 else ""
-            element = "f32" if value.element is Element.F32 else "bf16"
-            report(
+        if not holders and not context.broken:
+            context.reporter.report(
                 "missing-buffer",
                 f"no buffer holds `{value.name}`",
                 context.tree.name.span,
-                helps=(
-                    f"add `{sorted(value.storages)[0]} {value.name}{group} : "
-                    f"{element}[{', '.join(value.dims)}]`",
-                ),
+                helps=_holder_helps(context, algorithm, value),
             )
+
+
+def _held_at(context: Context, buffer: str, value: str) -> Span | None:
+    """Return where a buffer says that it holds a value; None if its name says so."""
+    for node in context.tree.buffers:
+        if any(name.name.text == buffer for name in node.names):
+            return next((held.span for held in node.holds if held.text == value), None)
+    return None
+
+
+def _holder_helps(context: Context, algorithm: Algorithm, value: Value) -> tuple[str, ...]:
+    """Return the ring that could hold a value, or the declaration that is missing."""
     for buffer in context.buffers.values():
-        held = [context.algorithm.value(value) for value in buffer.holds]
-        if len({(v.space, v.dims, v.element) for v in held}) > 1:
-            report(
-                "mixed-ring",
-                f"{quoted(buffer.holds, 'and')} cannot take turns: they differ in shape or rhythm",
-                buffer.span,
-            )
-        if len(held) > 1 and buffer.storage is not Storage.SMEM:
-            report("mixed-ring", "only `smem` rings can hold several values", buffer.span)
+        first = algorithm.value(buffer.holds[0])
+        alike = (first.space, first.dims, first.grouped, first.element) == (
+            *(value.space, value.dims, value.grouped, value.element),
+        )
+        if value.space is Space.STEP and buffer.storage is Storage.SMEM and alike:
+            both = ", ".join([*buffer.holds, value.name])
+            return (f"let `{buffer.name}` hold it: `holds {both}`",)
+    symbol = context.tile.group_symbol if context.tile and value.grouped else None
+    group = f"[{symbol}]" if symbol else ""
+    element = DType.F32 if value.element is Element.F32 else DType.BF16
+    memory = sorted(value.storages)[-1]  # `tmem` before `reg`, which cannot cross roles
+    return (f"add `{memory} {value.name}{group} : {element}[{', '.join(value.dims)}]`",)

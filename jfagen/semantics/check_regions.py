@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ..diagnostics import Label, Note
+from itertools import combinations
+
+from ..diagnostics import Label, Note, Span
 from ..syntax import ast
 from ..types import Storage
-from .context import Context
+from .context import Context, first_word
 from .program import Arrangement, Beside, Buffer, Leaf, Over, Region
 
 
@@ -14,27 +16,31 @@ def check_regions(context: Context) -> tuple[Region, ...]:
     regions: list[Region] = []
     seen: dict[str, Leaf] = {}
     names: dict[str, ast.Region] = {}
+    for together in context.tree.together:
+        instead = "write a `region`, or leave the place to the packer"
+        context.not_built("`together`", first_word(together.span), instead)
+    if context.algorithm is None:
+        return ()
     for node in context.tree.regions:
         if node.name.text in names:
             context.twice("region", node.name, names[node.name.text].name.span)
         names.setdefault(node.name.text, node)
-        context.group_symbol(node.group)
+        grouped = context.group_symbol(node.group)
         tree = _tree(context, node.tree)
         if tree is None:
             continue
-        for leaf in _leaves(tree):
+        for leaf in leaves(tree):
             if leaf.buffer in seen:
                 context.reporter.report(
-                    "placed-twice",
+                    "region-twice",
                     f"`{leaf.buffer}` lies in a region already",
                     leaf.span,
                     notes=(Note(message="first here", label=Label(span=seen[leaf.buffer].span)),),
+                    helps=("keep one of the two",),
                 )
-            seen[leaf.buffer] = leaf
-        _check_members(context, node, tree)
+            seen.setdefault(leaf.buffer, leaf)
+        _check_members(context, node, tree, grouped)
         regions.append(Region(name=node.name.text, tree=tree, span=node.name.span))
-    for together in context.tree.together:
-        context.not_built("`together`", together.span, "write a `region`, or leave it to the packer")
     return tuple(regions)
 
 
@@ -52,61 +58,118 @@ def _tree(context: Context, node: ast.RegionTree) -> Arrangement | None:
 
 def _leaf(context: Context, node: ast.BufferRef) -> Leaf | None:
     if node.index is not None:
-        context.not_built("a single copy in a region", node.index.span, "name the buffer alone")
+        instead = f"write `{node.name.text}`: all its copies"
+        context.not_built("a single copy of a buffer", node.index.span, instead)
     buffer = context.buffers.get(node.name.text)
     if buffer is None:
-        context.unknown("buffer", node.name, context.buffers)
+        if not context.broken:
+            context.unknown("unknown-buffer", "buffer", node.name, context.buffers)
         return None
     if buffer.storage is Storage.REG:
         context.reporter.report(
-            "bad-region", f"`{buffer.name}` lives in registers", node.name.span
+            "bad-region",
+            f"`{buffer.name}` lives in registers, which have no place to share",
+            node.name.span,
+            notes=(Note(message="declared here", label=Label(span=buffer.span)),),
+            helps=(f"take `{buffer.name}` out, or declare it as `tmem`",),
         )
         return None
     return Leaf(buffer=buffer.name, span=node.name.span)
 
 
-def _leaves(tree: Arrangement) -> list[Leaf]:
+def leaves(tree: Arrangement) -> list[Leaf]:
+    """Return the buffers of a tree in the order in which they are written."""
     if isinstance(tree, Leaf):
         return [tree]
-    return [leaf for part in tree.parts for leaf in _leaves(part)]
+    return [leaf for part in tree.parts for leaf in leaves(part)]
 
 
-def _check_members(context: Context, node: ast.Region, tree: Arrangement) -> None:
-    members = [(leaf, context.buffers[leaf.buffer]) for leaf in _leaves(tree)]
-    if not members:
-        return
-    first_leaf, first = members[0]
-    for leaf, buffer in members[1:]:
-        if (buffer.storage, buffer.depth, buffer.grouped) != (
-            first.storage,
-            first.depth,
-            first.grouped,
-        ):
-            context.reporter.report(
-                "bad-region",
-                f"`{buffer.name}` and `{first.name}` cannot share a place: "
-                f"{_copies(buffer)} against {_copies(first)}",
-                leaf.span,
-                notes=(Note(message="the region's first", label=Label(span=first_leaf.span)),),
-            )
+def _check_members(context: Context, node: ast.Region, tree: Arrangement, grouped: bool) -> None:
+    members = [(leaf, context.buffers[leaf.buffer]) for leaf in leaves(tree)]
     if isinstance(tree, Leaf):
         context.reporter.report(
             "bad-region",
-            "a region needs at least two buffers",
-            node.name.span,
+            f"a region needs at least two buffers, `{node.name.text}` has one",
+            tree.span,
             helps=("write `a over b`, or drop the region",),
+        )
+    if not members:
+        return
+    first = members[0][1]
+    for leaf, buffer in members[1:]:
+        why = _difference(first, buffer)
+        if why:
+            context.reporter.report(
+                "bad-region",
+                f"`{buffer.name}` cannot share a place with `{first.name}`: {why}",
+                leaf.span,
+                notes=(
+                    Note(message=f"`{first.name}`", label=Label(span=first.span)),
+                    Note(message=f"`{buffer.name}`", label=Label(span=buffer.span)),
+                ),
+                helps=("buffers of a region have one memory, one depth and the same index",),
+            )
+            return
+    if node.group is not None and grouped and not first.grouped:
+        context.reporter.report(
+            "extra-index",
+            f"the buffers of `{node.name.text}` are the same for all groups",
+            node.group.span,
+            helps=(f"write `region {node.name.text}`",),
         )
 
 
-def _copies(buffer: Buffer) -> str:
-    groups = " for each group" if buffer.grouped else ""
-    return f"{buffer.storage}, depth {buffer.depth}{groups}"
+def _difference(first: Buffer, second: Buffer) -> str:
+    if first.storage is not second.storage:
+        return f"one lies in `{first.storage}`, the other in `{second.storage}`"
+    if first.grouped != second.grouped:
+        one = first if first.grouped else second
+        return f"only `{one.name}` is one for every group"
+    if first.depth != second.depth:
+        return f"`{first.name}` has {_slots(first)} and `{second.name}` {_slots(second)}"
+    return ""
 
 
-def check_apart(context: Context) -> tuple[tuple[Leaf, ...], ...]:
-    """Resolve what must stay apart."""
+def _slots(buffer: Buffer) -> str:
+    return f"{buffer.depth} slot" + ("s" if buffer.depth > 1 else "")
+
+
+def check_apart(context: Context, regions: tuple[Region, ...]) -> tuple[tuple[Leaf, ...], ...]:
+    """Resolve what must stay apart; a region cannot ask for the opposite."""
+    if context.algorithm is None:
+        return ()
     found: list[tuple[Leaf, ...]] = []
     for node in context.tree.apart:
-        leaves = [_leaf(context, reference) for reference in node.buffers]
-        found.append(tuple(leaf for leaf in leaves if leaf is not None))
+        read = [_leaf(context, reference) for reference in node.buffers]
+        group = tuple(leaf for leaf in read if leaf is not None)
+        found.append(group)
+        for one, other in combinations(group, 2):
+            for region in regions:
+                _check_overlap(context, region, one, other)
     return tuple(found)
+
+
+def _check_overlap(context: Context, region: Region, one: Leaf, other: Leaf) -> None:
+    places = _overlap(region.tree, one.buffer, other.buffer)
+    if places is None:
+        return
+    context.reporter.report(
+        "region-apart",
+        f"`{one.buffer}` and `{other.buffer}` are to stay apart, but `region {region.name}` lays "
+        "one over the other",
+        other.span,
+        notes=(Note(message="the region", label=Label(span=places)),),
+        helps=("drop one of the two demands",),
+    )
+
+
+def _overlap(tree: Arrangement, one: str, other: str) -> Span | None:
+    """Return the place of `other` if the two lie in different layers of a tree, else None."""
+    if isinstance(tree, Leaf):
+        return None
+    for first, second in combinations(tree.parts, 2):
+        names = [{leaf.buffer: leaf for leaf in leaves(part)} for part in (first, second)]
+        for mine, theirs in (names, names[::-1]):
+            if one in mine and other in theirs:
+                return theirs[other].span if isinstance(tree, Over) else None
+    return next((s for part in tree.parts if (s := _overlap(part, one, other))), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..diagnostics import Label, Note, listed
 from ..syntax import ast
 from .context import ROLE_WARPS, Context
 from .program import Role
@@ -41,7 +42,7 @@ def _warps(context: Context, node: ast.Role) -> int:
             "bad-warps",
             f"the role `{node.name.text}` has {warps} warps",
             node.warps.span,
-            helps=(f"a role has {', '.join(map(str, ROLE_WARPS))} warps",),
+            helps=(f"write {listed(map(str, ROLE_WARPS))}",),
         )
         return 4
     return warps
@@ -54,7 +55,7 @@ def _registers(context: Context, node: ast.Role) -> int | None:
                 "default-registers",
                 f"the default role `{node.name.text}` cannot ask for registers",
                 node.registers.span,
-                helps=("it gets what the other roles leave: drop `registers`",),
+                helps=(f"it gets what the other roles leave: drop `{_said(node)}`",),
             )
         return None
     if node.registers is None:
@@ -68,13 +69,19 @@ def _registers(context: Context, node: ast.Role) -> int | None:
     registers = context.number(node.registers, 24)
     most = context.target.registers_per_thread
     if registers % 8 or not 24 <= registers <= most:
+        near = {min(max(registers // 8 * 8 + more, 24), most) for more in (0, 8)}
         context.reporter.report(
             "bad-registers",
-            f"{registers} registers a thread",
+            f"registers of a thread are a multiple of 8 from 24 to {most}, not {registers}",
             node.registers.span,
-            helps=(f"a multiple of 8 from 24 to {most}",),
+            helps=(f"write {listed(map(str, sorted(near)))}",),
         )
+        return 24
     return registers
+
+
+def _said(node: ast.Role) -> str:
+    return f"registers {node.registers.span.text}" if node.registers else "registers"
 
 
 def _check_default(context: Context) -> None:
@@ -84,20 +91,23 @@ def _check_default(context: Context) -> None:
             "missing-default",
             "no role is the default one",
             context.tree.name.span,
-            helps=("write `default` instead of `registers` in one role",),
+            helps=("write `default` instead of `registers` in one role without replicas",),
         )
     for node in defaults[1:]:
-        assert node.default is not None
+        assert node.default is not None and defaults[0].default is not None
         context.reporter.report(
             "second-default",
             f"`{defaults[0].name.text}` is the default role already",
             node.default.span,
+            notes=(Note(message="said here", label=Label(span=defaults[0].default.span)),),
+            helps=("write `registers 24` or more instead",),
         )
-    for node in defaults:
+    for node in defaults[:1]:
         if node.group is not None and context.roles[node.name.text].replicas > 1:
             context.reporter.report(
                 "default-replicas",
-                f"the default role `{node.name.text}` cannot have replicas",
+                f"the default role cannot have replicas, and `{node.name.text}` is one for every "
+                "group",
                 node.group.span,
-                helps=("make another role the default one",),
+                helps=("make a role without replicas the default one",),
             )

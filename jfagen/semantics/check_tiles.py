@@ -4,101 +4,121 @@ from __future__ import annotations
 
 from ..diagnostics import Span
 from ..syntax import ast
-from .context import Context
+from .context import Context, first_word
 from .program import NextTile, TileOrder, TileSource
 
 _DEALS = {"zigzag": NextTile.ZIGZAG, "round_robin": NextTile.ROUND_ROBIN}
+_COST = "kv_length"
 
 
 def check_tiles(context: Context) -> TileSource | None:
     """Resolve where tiles come from."""
     tiles = context.tree.tiles
     if tiles is None:
+        line = "tiles { persistent  order longest_first by kv_length  next static deal zigzag }"
         context.reporter.report(
             "missing-tiles",
             "the kernel says no `tiles`",
             context.tree.name.span,
-            helps=("add `tiles { persistent  order longest_first by kv_length  next static deal zigzag }`",),
+            helps=(f"add a line such as `{line}`",),
         )
         return None
     order = _order(context, tiles)
-    once = tiles.residency is not None and tiles.residency.text == NextTile.NONE
     if tiles.residency is None:
         context.reporter.report(
             "missing-field",
             "the tile source does not say how long a CTA lives",
-            tiles.span,
-            helps=("add `persistent` or `one_per_cta`",),
+            first_word(tiles.span),
+            helps=("add `persistent`" if tiles.next else "add `persistent` or `one_per_cta`",),
         )
-    if once:
-        if tiles.next is not None:
-            context.reporter.report(
-                "bad-tiles",
-                "a CTA with one tile asks for no next one",
-                tiles.next.span,
-                helps=("write `persistent`, or drop `next`",),
-            )
-        return TileSource(order=order, next=NextTile.NONE, asker=None, span=tiles.span)
-    if tiles.next is None:
+    if tiles.residency is not None and tiles.residency.text == NextTile.NONE:
+        return _once(context, tiles, order)
+    if tiles.next is not None:
+        return _next(context, tiles.next, order, tiles.span)
+    if tiles.residency is not None:
         context.reporter.report(
             "missing-field",
             "a persistent CTA needs to know its next tile",
-            tiles.residency.span if tiles.residency else tiles.span,
-            helps=("add `next static deal zigzag` or `next clc asked by ROLE`",),
+            tiles.residency.span,
+            helps=(f"add `next static deal zigzag` or `next clc asked by {_asker(context)}`",),
         )
-        return None
-    return _next(context, tiles.next, order, tiles.span)
+    return None
 
 
 def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     order = tiles.order
     if order is None:
         return TileOrder.GIVEN
-    if order.kind.text == "valid":
-        context.not_built("`order valid`", order.kind.span, "write `order longest_first by kv_length`")
-        return TileOrder.GIVEN
+    instead = f"write `order longest_first by {_COST}` or `order given`"
     if order.kind.text not in list(TileOrder):
-        context.unknown("order of tiles", order.kind, list(TileOrder))
+        context.not_built(f"`order {order.kind.text}`", order.kind.span, instead)
         return TileOrder.GIVEN
-    if order.by is not None and order.by.text != "kv_length":
-        context.unknown("cost of a tile", order.by, ("kv_length",))
+    if order.by is not None and order.by.text != _COST:
+        context.not_built(f"`by {order.by.text}`", order.by.span, f"write `by {_COST}`")
     return TileOrder(order.kind.text)
 
 
+def _once(context: Context, tiles: ast.Tiles, order: TileOrder) -> TileSource:
+    if tiles.next is not None:
+        context.reporter.report(
+            "bad-tiles",
+            "a CTA of one tile has no next one",
+            first_word(tiles.next.span),
+            helps=(f"write `persistent`, or drop `{tiles.next.span.text}`",),
+        )
+    return TileSource(order=order, next=NextTile.NONE, asker=None, span=tiles.span)
+
+
 def _next(context: Context, node: ast.Next, order: TileOrder, span: Span) -> TileSource | None:
+    return (_clc if node.source.text == "clc" else _static)(context, node, order, span)
+
+
+def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> TileSource | None:
     report = context.reporter.report
-    if node.source.text == "clc":
-        if not context.target.clc:
-            report("no-clc", f"`{context.target.name}` has no cluster launch control", node.source.span)
-        if node.deal is not None:
-            report(
-                "bad-tiles",
-                f"`{node.deal.text}` deals fixed lists, `clc` gives the next tile to whoever is free",
-                node.deal.span,
-                helps=("write `next static deal zigzag`, or `next clc asked by ROLE` without a deal",),
-            )
-        if node.asked_by is None:
+    asker = node.asked_by.text if node.asked_by else _asker(context)
+    if not context.target.clc:
+        instead = "write `next static deal zigzag`"
+        context.not_built(f"`clc` on `{context.target.name}`", node.source.span, instead)
+    if node.deal is not None:
+        report(
+            "bad-tiles",
+            f"`{node.deal.text}` deals fixed lists, but with `clc` whoever is free takes the next "
+            "tile",
+            node.deal.span,
+            helps=(f"write `next static deal {node.deal.text}` or `next clc asked by {asker}`",),
+        )
+    if node.asked_by is None:
+        if node.deal is None:
             report(
                 "missing-field",
                 "`clc` needs a role that asks",
                 node.source.span,
-                helps=("write `next clc asked by load`",),
+                helps=(f"write `next clc asked by {asker}`",),
             )
-            return None
-        if node.asked_by.text not in context.roles:
-            context.unknown("role", node.asked_by, context.roles)
-            return None
-        asker = context.roles[node.asked_by.text]
-        if asker.replicas > 1:
-            report(
-                "bad-tiles",
-                f"exactly one role asks, `{asker.name}` has {asker.replicas} replicas",
-                node.asked_by.span,
-            )
-        return TileSource(order=order, next=NextTile.CLC, asker=asker.name, span=span)
-    if node.source.text != "static":
-        context.unknown("source of tiles", node.source, ("static", "clc"))
         return None
+    role = context.roles.get(node.asked_by.text)
+    if role is None:
+        context.unknown("unknown-role", "role", node.asked_by, context.roles)
+        return None
+    if role.replicas > 1:
+        report(
+            "bad-tiles",
+            f"exactly one role asks for tiles, and `{role.name}` has {role.replicas} replicas",
+            node.asked_by.span,
+            helps=(f"name a role without replicas, such as `{_asker(context)}`",),
+        )
+    return TileSource(order=order, next=NextTile.CLC, asker=role.name, span=span)
+
+
+def _static(context: Context, node: ast.Next, order: TileOrder, span: Span) -> TileSource | None:
+    report = context.reporter.report
+    if node.asked_by is not None:
+        report(
+            "bad-tiles",
+            "nobody asks for the tiles of a static list",
+            node.asked_by.span,
+            helps=(f"drop `asked by {node.asked_by.text}`",),
+        )
     if node.deal is None:
         report(
             "missing-field",
@@ -107,9 +127,24 @@ def _next(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Til
             helps=("write `next static deal zigzag` or `next static deal round_robin`",),
         )
         return None
-    if node.deal.text not in _DEALS:
-        context.unknown("deal", node.deal, _DEALS)
-        return None
-    if node.asked_by is not None:
-        report("bad-tiles", "nobody asks for a static list", node.asked_by.span)
     return TileSource(order=order, next=_DEALS[node.deal.text], asker=None, span=span)
+
+
+def _asker(context: Context) -> str:
+    """Return a role that may ask for tiles: the first that runs a load."""
+    single = [role for role in context.roles.values() if role.replicas == 1]
+    loads = {block.role.text for block in _blocks(context.tree) if _loads(context, block)}
+    chosen = [role.name for role in single if role.name in loads] or [r.name for r in single]
+    return chosen[0] if chosen else "ROLE"
+
+
+def _blocks(tree: ast.Schedule) -> list[ast.Block]:
+    found: list[ast.Block] = []
+    for item in tree.program:
+        found += item.blocks if isinstance(item, ast.Loop) else (item,)
+    return found
+
+
+def _loads(context: Context, block: ast.Block) -> bool:
+    loads = {op.name for op in context.algorithm.ops if op.inputs} if context.algorithm else set()
+    return any(isinstance(step, ast.Op) and step.name.text in loads for step in block.steps)

@@ -6,18 +6,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..algorithm import Algorithm
-from ..diagnostics import Reporter, Span, did_you_mean, quoted
+from ..diagnostics import Label, Note, Reporter, Span, did_you_mean, quoted
 from ..syntax import ast
 from ..target import SM_100A, Target
 from .program import Buffer, Role, TileShape
 
-#: Numbers that a count may be, by what is counted.
+#: Warps that a role may have.
 ROLE_WARPS = (1, 2, 4, 8, 16)
 
 
 @dataclass(slots=True)
 class Context:
-    """The state of one check; every part adds what it has resolved."""
+    """The state of one check; every part adds what it has resolved.
+
+    Attributes:
+        tile: None where the number of groups is not known; then no index is checked.
+        broken: a declaration of a buffer was refused, so that a name may be missing because of it.
+        strange: symbols that were reported as no group index, each once.
+    """
 
     reporter: Reporter
     tree: ast.Schedule
@@ -27,34 +33,31 @@ class Context:
     dims: dict[str, int] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
     buffers: dict[str, Buffer] = field(default_factory=dict)
+    broken: bool = False
+    strange: set[str] = field(default_factory=set)
 
-    def unknown(self, kind: str, name: ast.Name, known: Iterable[str]) -> None:
+    def unknown(self, id: str, kind: str, name: ast.Name, known: Iterable[str]) -> None:
         """Report a name that nothing has, with the near match."""
         known = list(known)
         helps = did_you_mean(name.text, known)
         if not helps and known:
             helps = (f"known here: {quoted(known, 'and')}",)
-        self.reporter.report(
-            f"unknown-{kind.replace(' ', '-')}",
-            f"there is no {kind} `{name.text}`",
-            name.span,
-            helps=helps,
-        )
+        self.reporter.report(id, f"there is no {kind} `{name.text}`", name.span, helps=helps)
 
-    def not_built(self, what: str, span: Span, instead: str = "") -> None:
-        """Report a word of the language that the compiler does not have yet."""
-        helps = (instead,) if instead else ()
-        self.reporter.report("not-built", f"{what} is not built yet", span, helps=helps)
+    def not_built(self, what: str, span: Span, instead: str, *notes: Note) -> None:
+        """Report what the language has and the compiler does not build yet, and what it builds."""
+        self.reporter.report(
+            "not-built", f"{what} is not built yet", span, notes=notes, helps=(instead,)
+        )
 
     def twice(self, kind: str, name: ast.Name, first: Span) -> None:
         """Report a second declaration."""
-        from ..diagnostics import Label, Note
-
         self.reporter.report(
             "declared-twice",
             f"the {kind} `{name.text}` is declared twice",
             name.span,
-            notes=(Note(message="first here", label=Label(span=first)),),
+            notes=(Note(message="first declared here", label=Label(span=first)),),
+            helps=("rename one of the two, or drop it",),
         )
 
     def number(self, count: ast.Count | None, default: int) -> int:
@@ -63,29 +66,56 @@ class Context:
             return default
         if isinstance(count, ast.Number):
             return count.value
-        word = "a number that depends on the instance" if isinstance(count, ast.Cases) else "`tune`"
-        self.not_built(word, count.span, "write one number")
-        return default
+        if isinstance(count, ast.Cases):
+            case = count.cases[0].span.to(count.cases[-1].span)
+            what = "a number that depends on the instance"
+            self.not_built(what, case, f"write `{count.default.value}` alone")
+            return count.default.value
+        self.not_built("`tune`", first_word(count.span), f"write `{count.default.value}`")
+        return count.default.value
 
     def group_symbol(self, index: ast.Name | None) -> bool:
-        """Return whether an index names the groups; report it if it does not."""
+        """Return whether something is declared over the groups; report a symbol that is not theirs.
+
+        A strange symbol was meant as that of the groups: taking it for them hides what follows.
+        """
         if index is None:
             return False
-        symbol = self.tile.group_symbol if self.tile else None
-        if index.text == symbol:
+        if self.tile is None or index.text == self.tile.group_symbol:
             return True
+        if index.text in self.strange:
+            return True
+        self.strange.add(index.text)
+        symbol = self.tile.group_symbol
         if symbol is None:
             self.reporter.report(
                 "unknown-index",
                 f"the tile has one group and no index `{index.text}`",
                 index.span,
-                helps=(f"write `m 128 x 2 as {index.text}` for groups, or leave the index out",),
+                notes=(Note(message="the tile", label=Label(span=self.tile.span)),),
+                helps=(
+                    f"write `m {self.tile.m} x 2 as {index.text}` for two groups, or leave "
+                    f"`[{index.text}]` out everywhere",
+                ),
             )
         else:
             self.reporter.report(
                 "unknown-index",
                 f"the groups are called `{symbol}`, not `{index.text}`",
                 index.span,
+                notes=(Note(message="the groups", label=Label(span=self.tile.span)),),
                 helps=(f"write `[{symbol}]`",),
             )
-        return self.tile is not None
+        return True
+
+    @property
+    def groups_known(self) -> bool:
+        """Whether an index can be checked: the tile is right and no strange symbol stands for it."""
+        return self.tile is not None and (self.tile.group_symbol is not None or not self.strange)
+
+
+def first_word(span: Span) -> Span:
+    """Return the place of the word with which something begins."""
+    text = span.text
+    length = next((i for i, c in enumerate(text) if not (c.isalnum() or c == "_")), len(text))
+    return span.source.span(span.start, span.start + length)
