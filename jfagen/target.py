@@ -59,7 +59,9 @@ SM_100A = Target(
 TARGETS = {target.name: target for target in (SM_100A,)}
 
 
-def default_role_registers(target: Target, default_warps: int, requests: list[tuple[int, int]]) -> int:
+def default_role_registers(
+    target: Target, default_warps: int, requests: list[tuple[int, int]]
+) -> int:
     """Return the registers per thread that the default role is left with; negative when over.
 
     The TLX compiler hands out registers in groups of four warps. Roles of fewer warps are packed

@@ -207,3 +207,24 @@ def test_eight_warps_that_overwrite_what_they_read_need_a_rendezvous():
     assert race.second.place.line == line_of(EIGHT, OVERWRITE.strip())
     meet = edit(EIGHT, OVERWRITE, f"                tlx.named_barrier_wait(9, 256)\n{OVERWRITE}")
     assert run(meet).kind is Kind.RESULTS
+
+
+@pytest.mark.parametrize("line", ["", "tlx.barrier_wait(acc_full[0], count & 1)"])
+def test_shortening_the_happens_before_sets_changes_nothing(line, monkeypatch):
+    text = without(KERNEL, line) if line else KERNEL
+    given = inputs(tiles=9)
+    usual = [run(text, given=given, seed=seed) for seed in range(4)]
+    drops = []
+    compact = Order.compact
+
+    def counted(order, actors, sets):
+        compact(order, actors, sets)
+        drops.append(order.base)
+
+    monkeypatch.setattr(happens, "_COMPACT_EVERY", 4)
+    monkeypatch.setattr(Order, "compact", counted)
+    short = [run(text, given=given, seed=seed) for seed in range(4)]
+    assert [(o.kind, o.trace, o.reports) for o in short] == [
+        (o.kind, o.trace, o.reports) for o in usual
+    ]
+    assert line or max(drops) > 50

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 tlx = pytest.importorskip("triton.language.extra.tlx")
 
-from jfagen.machine import simulate  # noqa: E402
+from jfagen.machine import Kind, simulate  # noqa: E402
 
 TUTORIALS = Path(tlx.__file__).parent / "tutorials"
 DEVICE = "DEVICE = triton.runtime.driver.active.get_active_torch_device()"
@@ -85,6 +85,19 @@ KERNELS = {
 }
 
 
+GEMM = """
+
+def product(a, b):
+    out = torch.empty((a.shape[0], b.shape[1]), dtype=a.dtype)
+    tcgen5_dot_kernel2cta_tma[(a.shape[0] // 128, b.shape[1] // 128)](
+        a, *a.stride(), b, *b.stride(), out, *out.stride(), BLOCK_M=128, BLOCK_N=128, BLOCK_K=128,
+        OUT_DTYPE=tl.float32, M=a.shape[0], N=b.shape[1], K=a.shape[1],
+        num_warps=4, ctas_per_cga=(2, 1, 1),
+    )
+    return out
+"""
+
+
 def kernel_text(name, grid, extra):
     path = TUTORIALS / f"{name}.py"
     if not path.is_file():
@@ -92,7 +105,8 @@ def kernel_text(name, grid, extra):
     text = path.read_text()
     assert text.count(DEVICE) == 1
     text = text.replace(DEVICE, 'DEVICE = "cpu"')
-    return f"{text}\nGRID = {grid!r}\nEXTRA = {extra!r}\n{HOST}"
+    host = HOST if grid else GEMM
+    return f"{text}\nGRID = {grid!r}\nEXTRA = {extra!r}\n{host}"
 
 
 def attention(q, k, v, causal):
@@ -151,3 +165,25 @@ def test_the_public_backward_kernel_runs_right(causal, ctas, warp_barriers, poli
     assert outcome.ok, outcome.text()
     for given, exact in zip(outcome.outputs, wide, strict=True):
         np.testing.assert_allclose(given, exact.grad.numpy(), atol=5e-3)
+
+
+@pytest.mark.parametrize("policy", ["random", "late", "at_once"])
+def test_the_public_product_of_cta_pairs_runs_right(policy):
+    generator = torch.Generator().manual_seed(2)
+    a, b = (torch.randn((256, 256), generator=generator).to(torch.float16) for _ in range(2))
+    text = kernel_text("blackwell_gemm_2cta", "", {})
+    outcome = simulate(text, entry="product", inputs={"a": a, "b": b}, policy=policy)
+    assert outcome.ok, outcome.text()
+    np.testing.assert_allclose(outcome.outputs[0], (a.float() @ b.float()).numpy(), atol=0.05)
+
+
+def test_a_pair_whose_leader_does_not_wait_for_the_follower_races():
+    text = kernel_text("blackwell_gemm_2cta", "", {})
+    line = "tlx.barrier_wait(bar_leader_cta, phase=k % 2, pred=pred_leader_cta)"
+    assert text.count(line) == 1
+    a = torch.zeros((256, 256), dtype=torch.float16)
+    inputs = {"a": a, "b": a}
+    outcome = simulate(text.replace(line, "pass"), entry="product", inputs=inputs, seed=1)
+    assert outcome.kind is Kind.RACE, outcome.text()
+    (race,) = outcome.reports
+    assert {race.first.place.cta, race.second.place.cta} in ({0, 1}, {2, 3})

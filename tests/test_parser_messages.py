@@ -225,6 +225,7 @@ def test_binary_junk(data, expected):
         ("role ä { }", "unexpected character `ä`", None),
         ("role a { warps 1.5 }", "unexpected character `.`", "numbers are whole"),
         ("load { \x01 }", "unexpected character `U+0001`", None),
+        ("load { a\rb }", "unexpected character `U+000D`", None),
         (f"tile {{ m {'9' * 5000} }}", "a number has at most 9 digits, found 5000", None),
         ("mma { qk[i-] }", "expected a number, found `]`", None),
         ("mma { qk[i }", "expected `]`, found `}`", None),

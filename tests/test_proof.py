@@ -90,9 +90,7 @@ def test_the_endless_loop_makes_progress_and_agrees_with_long_unrollings(name):
 
 def test_capacity_is_counted_without_the_packer():
     one = compiled("fwd")
-    deeper = tuple(
-        replace(b, depth=4) if b.name == "kv" else b for b in one.program.buffers
-    )
+    deeper = tuple(replace(b, depth=4) if b.name == "kv" else b for b in one.program.buffers)
     plan = replace(one.plan, program=replace(one.program, buffers=deeper))
     found = capacity.check(make_subject(plan, one.placement, one.sync))
     assert [d.id for d in found] == ["smem-overflow"]

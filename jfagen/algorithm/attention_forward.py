@@ -123,7 +123,9 @@ OPS = (
         engine=Engine.MMA,
         space=Space.STEP,
         grouped=True,
-        points=(Point(accesses=(_read("p"), _read("v"), _update("acc", first_read=1)), per_slice=True),),
+        points=(
+            Point(accesses=(_read("p"), _read("v"), _update("acc", first_read=1)), per_slice=True),
+        ),
     ),
     Op(
         name="publish_stats",

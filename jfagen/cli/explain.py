@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..driver import compile_file, find_schedule
-from ..explain import TOPICS, overlap_topic, rule_page, rule_ids
+from ..explain import TOPICS, overlap_topic, rule_ids, rule_page
 
 _WRONG_CALL = 2
 

@@ -81,7 +81,9 @@ class Counters:
     def _step(self) -> str:
         return "step_count + step" if self.persistent else "step"
 
-    def step_ring(self, what: str, shift: int, rate: int, position: int, depth: str) -> tuple[str, str]:
+    def step_ring(
+        self, what: str, shift: int, rate: int, position: int, depth: str
+    ) -> tuple[str, str]:
         """Return the names of slot and phase of a ring that steps walk through.
 
         Args:

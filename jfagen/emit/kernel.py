@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import __version__
@@ -11,7 +10,7 @@ from ..passes.channels import SyncPlan
 from ..passes.placement import Placement
 from ..plan import Plan
 from ..proof import Resources
-from ..semantics.program import NextTile, Program, TileOrder
+from ..semantics.program import NextTile, Program, RoleProgram, TileOrder
 from ..types import Storage
 from .names import ELEMENTS, SIGNATURE_ELEMENTS, slices_name
 from .render import macros, render
@@ -81,7 +80,7 @@ def written_digest(text: str) -> str | None:
     return rest.partition("\n")[0] if found else None
 
 
-def _default_first(program: Program) -> list:  # type: ignore[type-arg]
+def _default_first(program: Program) -> list[RoleProgram]:
     return sorted(program.role_programs, key=lambda rp: not rp.role.default)
 
 
@@ -138,7 +137,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
     """Return what the templates of an algorithm may ask for."""
     grouped = view.groups > 1
     reasons = {
-        NextTile.CLC: "The grid holds every tile; whoever is free takes the next one, in this order.",
+        NextTile.CLC: "The grid holds every tile; whoever is free takes the next one.",
         NextTile.NONE: "One CTA for every tile.",
     }
     return {
@@ -180,5 +179,3 @@ def _without_blank_runs(text: str) -> str:
         if line or lines[-2:] != ["", ""]:
             lines.append(line)
     return "\n".join(lines).rstrip("\n") + "\n"
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ..algorithm import Space
 from ..passes.channels import SyncPlan
@@ -12,11 +13,29 @@ from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RolePr
 from ..types import Storage
 from .counts import Counters, LoopFrame, plus
 from .names import depth_name, slices_name, tiles_name
-from .sync_lines import SyncSpeller, flat_index
+from .sync_lines import OpPlace, SyncSpeller, flat_index
 from .view import OpView, Piece, RoleView, Segment
 
 #: Spells one op: (macro, view) -> text.
 Spell = Callable[[str, OpView], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """The spelled work of one role on one tile."""
+
+    before: tuple[Piece, ...]
+    starts: str
+    segments: tuple[Segment, ...]
+    after: tuple[Piece, ...]
+    closing: str
+
+    def words(self) -> set[str]:
+        """Return every word in the text, to know which definitions it needs."""
+        pieces = [*self.before, *self.after, *(p for s in self.segments for p in s.pieces)]
+        lines = [line for s in self.segments for line in (s.header, *s.definitions)]
+        text = [self.starts, self.closing, *lines, *(p.text + p.guard for p in pieces)]
+        return set(re.findall(r"\w+", "\n".join(text)))
 
 
 class RoleBuilder:
@@ -52,66 +71,52 @@ class RoleBuilder:
             persistent=self.program.tiles.next is not NextTile.NONE,
             shifts=self._shifts(role_program),
         )
-        offsets = [use.offset for use in role_program.loop] or [0]
-        shift = max(offsets)
-        frame = LoopFrame(least=min(offsets) - shift)
-        tile_piece = lambda use: self._piece(role_program, use, None, 0, counters, masked=False)  # noqa: E731
-        before = _spelled(tile_piece(use) for use in role_program.before)
-        segments = self._segments(role_program, frame, shift, counters)
-        after = _spelled(tile_piece(use) for use in role_program.after)
-        starts = "".join(
-            self.spell(f"{use.op.name}_start", self._view(use, "0", 0, counters, masked=False))
-            for use in role_program.loop
-            if use.op.keeps
-        )
-        closing = "".join(
-            self.spell(f"{use.op.name}_empty", self._view(use, "0", 0, counters, masked=False))
-            for use in role_program.uses()
-            if use.op.closes_empty_tiles
-        )
-        body = "\n".join(
-            [starts, closing]
-            + [line for s in segments for line in (s.header, *s.definitions)]
-            + [piece.text + piece.guard for piece in before + after]
-            + [piece.text + piece.guard for s in segments for piece in s.pieces]
-        )
-        return self._assemble(role_program, counters, before, starts, segments, after, closing, body)
-
-    def _assemble(
-        self,
-        role_program: RoleProgram,
-        counters: Counters,
-        before: tuple[Piece, ...],
-        starts: str,
-        segments: tuple[Segment, ...],
-        after: tuple[Piece, ...],
-        closing: str,
-        body: str,
-    ) -> RoleView:
-        role = role_program.role
-        used = set(re.findall(r"\w+", body))
+        work = self._work(role_program, counters)
+        used = work.words()
         definitions = self._definitions(counters.per_tile, used)
         used |= set(re.findall(r"\w+", "\n".join(definitions)))
         counts = [name for name in ("tile_count", "step_count") if name in used]
-        symbol = self.program.tile.group_symbol
+        role, symbol = role_program.role, self.program.tile.group_symbol
+        replica = f"{symbol}: tl.constexpr = tlx.async_task_replica_id()"
         asks = self.program.tiles.asker == role.name
         return RoleView(
             comment=self._role_comment(role_program),
             arguments=self._arguments(role),
-            replica=f"{symbol}: tl.constexpr = tlx.async_task_replica_id()" if role.replicas > 1 else "",
+            replica=replica if role.replicas > 1 else "",
             counters=tuple(f"{name} = 0" for name in counts),
             find_tile=self._find_tile(used),
             definitions=definitions,
-            before=before,
-            starts=starts,
-            segments=segments,
-            after=after,
+            before=work.before,
+            starts=work.starts,
+            segments=work.segments,
+            after=work.after,
             counts=tuple(
                 f"{name} += {'steps' if name == 'step_count' else '1'}" for name in counts
             ),
-            closing=closing,
+            closing=work.closing,
             asks_first=asks and not role_program.runs_ahead,
             asks_last=asks and role_program.runs_ahead,
+        )
+
+    def _work(self, role_program: RoleProgram, counters: Counters) -> _Work:
+        def alone(use: OpUse) -> Piece:
+            return self._piece(role_program, use, None, 0, counters, masked=False)
+
+        def extra(use: OpUse, macro: str) -> str:
+            return self.spell(macro, self._view(use, "0", 0, counters, masked=False))
+
+        return _Work(
+            before=_spelled(alone(use) for use in role_program.before),
+            starts="".join(
+                extra(use, f"{use.op.name}_start") for use in role_program.loop if use.op.keeps
+            ),
+            segments=self._segments(role_program, counters),
+            after=_spelled(alone(use) for use in role_program.after),
+            closing="".join(
+                extra(use, f"{use.op.name}_empty")
+                for use in role_program.uses()
+                if use.op.closes_empty_tiles
+            ),
         )
 
     def _shifts(self, role_program: RoleProgram) -> dict[str, int]:
@@ -145,11 +150,12 @@ class RoleBuilder:
             arguments.append("replicate=GROUPS")
         return ", ".join(arguments)
 
-    def _segments(
-        self, role_program: RoleProgram, frame: LoopFrame, shift: int, counters: Counters
-    ) -> tuple[Segment, ...]:
+    def _segments(self, role_program: RoleProgram, counters: Counters) -> tuple[Segment, ...]:
         if not role_program.loop:
             return ()
+        offsets = [use.offset for use in role_program.loop]
+        shift = max(offsets)
+        frame = LoopFrame(least=min(offsets) - shift)
         masks = any(use.op.masks for use in role_program.loop)
         if masks and role_program.peel:
             parts = [
@@ -205,7 +211,7 @@ class RoleBuilder:
     def _view(
         self, use: OpUse, group: str, shift: int, counters: Counters, *, masked: bool
     ) -> OpView:
-        sync = self.speller.of(use, shift, group, counters)
+        place = OpPlace(use=use, shift=shift, group=group, counters=counters)
         values = dict.fromkeys(access.value for access in use.op.accesses())
         buffers = {value: self.program.holder(value) for value in values}
         return OpView(
@@ -222,7 +228,7 @@ class RoleBuilder:
             registers=frozenset(
                 value for value, buffer in buffers.items() if buffer.storage is Storage.REG
             ),
-            sync=sync,
+            sync=self.speller.of(place),
         )
 
     def _tile(self, value: str, group: str, shift: int, counters: Counters) -> str:

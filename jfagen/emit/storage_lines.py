@@ -25,7 +25,9 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
     tile = program.tile
     found: list[Constant] = []
     if tile.groups > 1:
-        found.append(Constant(name="GROUPS", value=str(tile.groups), comment="query groups of a tile"))
+        found.append(
+            Constant(name="GROUPS", value=str(tile.groups), comment="query groups of a tile")
+        )
     found += [
         Constant(name="BLOCK_M", value=str(tile.m), comment="query rows of a group"),
         Constant(name="BLOCK_N", value=str(tile.n), comment="key rows of a step"),
@@ -33,8 +35,14 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
     ]
     for buffer in program.buffers:
         if buffer.depth > 1:
-            held = f"slots for {' and '.join(buffer.holds)} in turn" if len(buffer.holds) > 1 else "slots"
-            found.append(Constant(name=depth_name(buffer.name), value=str(buffer.depth), comment=held))
+            held = (
+                f"slots for {' and '.join(buffer.holds)} in turn"
+                if len(buffer.holds) > 1
+                else "slots"
+            )
+            found.append(
+                Constant(name=depth_name(buffer.name), value=str(buffer.depth), comment=held)
+            )
         if any(program.algorithm.value(value).sliceable for value in buffer.holds):
             found.append(
                 Constant(

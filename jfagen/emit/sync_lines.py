@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..algorithm import Engine, Space
-from ..passes.channels import Channel, End, SyncPlan, When
+from ..passes.channels import Channel, ChannelKind, End, SyncPlan, When
 from ..plan import Plan
 from ..semantics.program import GroupRef, OpUse, Program
 from .counts import Counters, step_is
@@ -60,6 +60,23 @@ class OpSync:
     arrival: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpPlace:
+    """Where an op is spelled.
+
+    Attributes:
+        use: the placed op.
+        shift: its step relative to the loop variable.
+        group: how its group is spelled.
+        counters: collects the definitions that its lines need.
+    """
+
+    use: OpUse
+    shift: int
+    group: str
+    counters: Counters
+
+
 class SyncSpeller:
     """Spells the channels of one program."""
 
@@ -69,38 +86,29 @@ class SyncSpeller:
         self.program: Program = plan.program
         self.sync = sync
 
-    def of(self, use: OpUse, shift: int, group: str, counters: Counters) -> OpSync:
-        """Return the synchronisation of `use`, whose group is spelled `group`."""
-        spelled = OpSync(points=[PointLines() for _ in use.op.points])
+    def of(self, place: OpPlace) -> OpSync:
+        """Return the synchronisation of one op use."""
+        spelled = OpSync(points=[PointLines() for _ in place.use.op.points])
         for channel in self.sync.channels:
             for end in channel.waits:
-                if end.site.op == use.op.name and self._takes_part(channel, end, use):
-                    self._wait(spelled, channel, end, use, shift, group, counters)
+                if self._takes_part(channel, end, place.use):
+                    self._wait(spelled, channel, end, place)
             for end in channel.signals:
-                if end.site.op == use.op.name and self._takes_part(channel, end, use):
-                    self._signal(spelled, channel, end, use, shift, group, counters)
+                if self._takes_part(channel, end, place.use):
+                    self._signal(spelled, channel, end, place)
         return spelled
 
     def _takes_part(self, channel: Channel, end: End, use: OpUse) -> bool:
         """Return whether any group of this use is an end of the channel."""
         mine = set(use.groups or (-1,))
-        return any(site.group in mine for site in channel.sites(end))
+        return end.site.op == use.op.name and any(s.group in mine for s in channel.sites(end))
 
-    def _wait(
-        self,
-        spelled: OpSync,
-        channel: Channel,
-        end: End,
-        use: OpUse,
-        shift: int,
-        group: str,
-        counters: Counters,
-    ) -> None:
-        slot, phase = self._count(channel, end, shift, counters)
+    def _wait(self, spelled: OpSync, channel: Channel, end: End, place: OpPlace) -> None:
+        slot, phase = self._count(channel, end, place)
         if channel.lag:
             phase = "1" if phase == "0" else f"{phase} ^ 1"
-        text = f"tlx.barrier_wait({self._barrier(channel, slot, group)}, {phase})"
-        line = Line(text, self._conditions(channel, end, use, shift))
+        text = f"tlx.barrier_wait({self._barrier(channel, slot, place.group)}, {phase})"
+        line = Line(text, self._conditions(channel, end, place))
         point = spelled.points[end.site.point]
         if channel.slices > 1:
             target = point.before_slice
@@ -111,28 +119,20 @@ class SyncSpeller:
         if line not in target:
             target.append(line)
 
-    def _signal(
-        self,
-        spelled: OpSync,
-        channel: Channel,
-        end: End,
-        use: OpUse,
-        shift: int,
-        group: str,
-        counters: Counters,
-    ) -> None:
-        slot, _ = self._count(channel, end, shift, counters)
-        barrier = self._barrier(channel, slot, group)
+    def _signal(self, spelled: OpSync, channel: Channel, end: End, place: OpPlace) -> None:
+        slot, _ = self._count(channel, end, place)
+        barrier = self._barrier(channel, slot, place.group)
         point = spelled.points[end.site.point]
-        if use.op.engine is Engine.LOAD:
+        op = place.use.op
+        if op.engine is Engine.LOAD:
             count = bytes_name(channel.buffers[0])
             spelled.expect.append(f"tlx.barrier_expect_bytes({barrier}, {count})")
             spelled.arrival = barrier
             return
-        conditions = self._conditions(channel, end, use, shift)
-        if use.op.engine is not Engine.MMA:
+        conditions = self._conditions(channel, end, place)
+        if op.engine is not Engine.MMA:
             line = Line(f"tlx.barrier_arrive({barrier})", conditions)
-        elif conditions or use.op.points[end.site.point].per_slice:
+        elif conditions or op.points[end.site.point].per_slice:
             line = Line(f"tlx.tcgen05_commit({barrier})", conditions)
         else:
             spelled.commits.append(barrier)
@@ -141,29 +141,28 @@ class SyncSpeller:
         if line not in target:
             target.append(line)
 
-    def _conditions(
-        self, channel: Channel, end: End, use: OpUse, shift: int
-    ) -> tuple[str, ...]:
+    def _conditions(self, channel: Channel, end: End, place: OpPlace) -> tuple[str, ...]:
+        use = place.use
         conditions: list[str] = []
         if end.when is not When.EVERY:
-            conditions.append(step_is(shift, last=end.when is When.LAST))
+            conditions.append(step_is(place.shift, last=end.when is When.LAST))
         if use.group_ref in (GroupRef.EVERY, GroupRef.REPLICA) and len(use.groups) > 1:
             groups = [site.group for site in channel.sites(end)]
             if len(groups) < len(use.groups):
                 conditions.append(f"{self.program.tile.group_symbol} == {groups[0]}")
         return tuple(conditions)
 
-    def _count(
-        self, channel: Channel, end: End, shift: int, counters: Counters
-    ) -> tuple[str, str]:
+    def _count(self, channel: Channel, end: End, place: OpPlace) -> tuple[str, str]:
         """Return (slot, phase); the slot is empty where there is only one."""
+        counters, shift = place.counters, place.shift
         depth = slots_text(self.program, channel)
         what = channel.name
-        buffer = self.program.buffer(channel.buffers[0])
-        if channel.kind.value != "after":
-            what = buffer.holds[end.position]
+        if channel.kind is not ChannelKind.AFTER:
+            what = self.program.buffer(channel.buffers[0]).holds[end.position]
         if channel.per is Space.TILE:
-            return counters.tile_ring(what, depth) if channel.slots > 1 else ("", counters.tile_phase())
+            if channel.slots > 1:
+                return counters.tile_ring(what, depth)
+            return "", counters.tile_phase()
         if channel.slots == 1 and channel.rate == 1:
             return "", counters.step_phase(shift)
         slot, phase = counters.step_ring(what, shift, channel.rate, end.position, depth)

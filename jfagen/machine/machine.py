@@ -206,6 +206,7 @@ class Machine:
     def wait_slot(self, slot: Slot, parity: int) -> None:
         """Wait until the phase of a parity is complete, then acquire what it released."""
         role = self.role
+        role.cta.entered = True
         place = self.place()
 
         def blocked() -> Blocked:
@@ -232,6 +233,7 @@ class Machine:
             MachineFault: the cluster has no such CTA.
         """
         cluster, place = self.cta.cluster, self.place()
+        self.cta.entered = True
         if not 0 <= rank < len(cluster.ctas):
             raise MachineFault("cluster", f"no CTA {rank} in a cluster of {len(cluster.ctas)}")
         peer: Cta = cluster.ctas[rank]

@@ -1,0 +1,1 @@
+"""The passes: values in, a value out, nothing mutated, one file each."""

@@ -155,8 +155,9 @@ class _Scan:
         for cell in self.cells.of(touch, use):
             written = self.written.get(cell)
             if reads and (written is None or not _same(written, touch, use)):
+                found = None if written is None else written.touch
                 key = (instance[0], touch.value, written.touch.value if written else "")
-                self.clobbers.setdefault(key, Clobber(instance, touch, written and written.touch))
+                self.clobbers.setdefault(key, Clobber(instance, touch, found))
             if written is not None:
                 self._depend(written.instance, written.touch, instance, touch)
             if touch.mode is Mode.READ:

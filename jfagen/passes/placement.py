@@ -186,9 +186,7 @@ def _tree(program: Program, host: str, guests: list[str]) -> Arrangement:
     return Over(parts=(leaf(host), *parts))
 
 
-def _legal_pair(
-    plan: Plan, fixed: tuple[Arrangement, ...], host: Buffer, guest: Buffer
-) -> bool:
+def _legal_pair(plan: Plan, fixed: tuple[Arrangement, ...], host: Buffer, guest: Buffer) -> bool:
     tree = _tree(plan.program, host.name, [guest.name])
     layout = make_layout(plan.program, (*fixed, tree))
     return not isinstance(needed_families(plan, layout), Illegal)

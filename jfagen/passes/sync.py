@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..algorithm import Engine, Mode, Space
 from ..plan import Plan, Site
@@ -42,7 +42,6 @@ def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> Syn
 
 def _classify(plan: Plan, family: Family) -> _Key:
     program = plan.program
-    first_op, second_op = family.first.op, family.second.op
     grouped = family.first.group == family.second.group
     across = (-1, -1) if grouped else (family.first.group, family.second.group)
     for kind in (ChannelKind.FULL, ChannelKind.EMPTY):
@@ -56,14 +55,11 @@ def _classify(plan: Plan, family: Family) -> _Key:
             lag = 0 if kind is ChannelKind.FULL else buffer.depth
             return _Key(kind, per, lag, buffers, ("", 0), across)
     buffers = tuple(dict.fromkeys(pair[2] for pair in family.pairs))
+    target = (family.second.op, family.second.point)
     steps = plan.space(family.first) is Space.STEP and plan.space(family.second) is Space.STEP
     if steps and family.steps:
-        return _Key(
-            ChannelKind.AFTER, Space.STEP, max(family.steps), buffers, (second_op, family.second.point), across
-        )
+        return _Key(ChannelKind.AFTER, Space.STEP, max(family.steps), buffers, target, across)
     lag = 0 if 0 in family.tiles else 1
-    target = (second_op, family.second.point)
-    del first_op
     return _Key(ChannelKind.AFTER, Space.TILE, lag, buffers, target, across)
 
 
@@ -214,14 +210,14 @@ def _name(key: _Key, families: list[Family]) -> str:
 
 
 def _reason(family: Family) -> str:
-    words = {pair[0] if pair[0] == pair[2] else f"{pair[0]} under {pair[2]}" for pair in family.pairs}
+    words = {
+        pair[0] if pair[0] == pair[2] else f"{pair[0]} under {pair[2]}" for pair in family.pairs
+    }
     return f"{family.first.op} -> {family.second.op} ({', '.join(sorted(words))})"
 
 
 def _distinct_names(channels: list[Channel]) -> list[Channel]:
     """Return the channels with the waiter added to names that occur twice."""
-    from dataclasses import replace
-
     names = [channel.name for channel in channels]
     return [
         replace(channel, name=f"{channel.name}_for_{channel.waits[0].site.op}")

@@ -97,7 +97,9 @@ class Event:
             return f"{self.actor.role}: {self.kind.value} next tile (tile {self.tile})"
         group = f"[{self.site.group}]" if self.site.group >= 0 else ""
         step = f"[{self.step}]" if self.step >= 0 else ""
-        return f"{self.actor.role}: {self.site.op}{group}{step} {self.kind.value} (tile {self.tile})"
+        return (
+            f"{self.actor.role}: {self.site.op}{group}{step} {self.kind.value} (tile {self.tile})"
+        )
 
 
 @dataclass(frozen=True, slots=True)

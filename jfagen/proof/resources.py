@@ -48,9 +48,7 @@ def count_resources(program: Program, placement: Placement, sync: SyncPlan) -> R
     if program.tiles.next is NextTile.CLC:
         smem += CLC_BYTES
     others = [role for role in program.roles if not role.default]
-    instances = [
-        (role.warps, role.registers or 0) for role in others for _ in range(role.replicas)
-    ]
+    instances = [(role.warps, role.registers or 0) for role in others for _ in range(role.replicas)]
     default = next(role for role in program.roles if role.default)
     registers = {role.name: role.registers or 0 for role in program.roles}
     registers[default.name] = default_role_registers(program.target, default.warps, instances)

@@ -1,4 +1,4 @@
-"""What a rule looks at: the plan, its results, and the orders of the tile sequences to be proved."""
+"""What a rule looks at: the plan, its results, and the orders of the tile sequences."""
 
 from __future__ import annotations
 

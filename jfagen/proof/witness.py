@@ -68,8 +68,7 @@ def _order_helps(plan: Plan, buffers: list[str]) -> tuple[str, ...]:
         )
     depth = plan.program.buffer(first).depth
     return (
-        "place the ops in the order in which data flows, or give "
-        f"`{first}` a depth of {depth + 1}",
+        f"place the ops in the order in which data flows, or give `{first}` a depth of {depth + 1}",
     )
 
 

@@ -43,8 +43,8 @@ def _values(
     """Return the values that a buffer holds; none if one of them is unknown or does not fit in."""
     known = [value.name for value in algorithm.values]
     unknown = [held for held in node.holds if held.text not in known]
-    for held in unknown:
-        context.unknown("unknown-value", "value", held, known)
+    for word in unknown:
+        context.unknown("unknown-value", "value", word, known)
     if not node.holds and name.name.text not in known:
         helps = did_you_mean(name.name.text, known) or (
             f"a buffer is called after its value, or says `holds`; values: {quoted(known, 'and')}",
@@ -73,7 +73,7 @@ def _can_take_turns(
             for what, same in (
                 (f"`{value.name}` is new once a {value.space}", value.space is first.space),
                 (f"`{value.name}` is one for every group", value.grouped == first.grouped),
-                (f"the shape of `{value.name}` is [{', '.join(value.dims)}]", value.dims == first.dims),
+                (f"its shape is [{', '.join(value.dims)}]", value.dims == first.dims),
             )
             if not same
         ]

@@ -110,7 +110,7 @@ class Context:
 
     @property
     def groups_known(self) -> bool:
-        """Whether an index can be checked: the tile is right and no strange symbol stands for it."""
+        """Whether indices can be checked: the tile is right, and its groups are not in doubt."""
         return self.tile is not None and (self.tile.group_symbol is not None or not self.strange)
 
 

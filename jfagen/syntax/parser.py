@@ -59,10 +59,7 @@ def _without_item(text: str, error: UnexpectedToken) -> str | None:
         return None
     kernel, *inner = (brace.start_pos or 0 for brace in braces)
     starts = [match.start(1) for match in _ITEM_LINE.finditer(text, kernel + 1)]
-    if inner:
-        start = max(text.rfind("\n", 0, inner[0]), kernel) + 1
-    else:
-        start = max([kernel + 1, *(start for start in starts if start < place)])
+    start = max([kernel + 1, *(start for start in starts if start < place)])
     after = [other for other in starts if other > max([start, *inner])]
     if not after:
         return None

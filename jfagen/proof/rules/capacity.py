@@ -172,5 +172,3 @@ def _threads(subject: Subject) -> list[Diagnostic]:
             label=Label(span=largest.span),
         )
     ]
-
-

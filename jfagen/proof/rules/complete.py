@@ -1,4 +1,4 @@
-"""complete: every op is placed, every value is written before it is read, every output is written."""
+"""complete: every op placed, every value written before it is read, every output written."""
 
 from __future__ import annotations
 

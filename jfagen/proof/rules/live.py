@@ -7,6 +7,8 @@ make do without progress: the marked graph has no cycle of weight at most 0.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ...algorithm import Engine, Space
 from ...diagnostics import Diagnostic, Label
 from ...graph.closure import find_cycle, has_cycle_without_progress
@@ -67,7 +69,10 @@ def steady_edges(subject: Subject) -> list[Marked]:
                 for group in _groups(use, replica)
                 for name in _issues(plan, use, group)
             ]
-            laps = [*zip(chain, chain[1:], strict=False), *([(chain[-1], chain[0])] if chain else [])]
+            laps = [
+                *pairwise(chain),
+                *([(chain[-1], chain[0])] if chain else []),
+            ]
             for index, ((first, before), (second, after)) in enumerate(laps):
                 edges.append((first, second, after - before + (index == len(chain) - 1)))
     edges += _asynchronous(plan)
@@ -110,8 +115,7 @@ def _asynchronous(plan: Plan) -> list[Marked]:
                     if use.op.engine is Engine.MMA:
                         chain.append((_done(plan, site), use.offset))
         edges += [
-            (first, second, after - before)
-            for (first, before), (second, after) in zip(chain, chain[1:], strict=False)
+            (first, second, after - before) for (first, before), (second, after) in pairwise(chain)
         ]
     return edges
 
@@ -129,8 +133,6 @@ def _channel_edges(plan: Plan, channel: Channel) -> list[Marked]:
             weight = -behind // channel.rate
             edges += [
                 (_done(plan, first), _name(second), weight)
-                for first, second in zip(
-                    channel.sites(signal), channel.sites(wait), strict=True
-                )
+                for first, second in zip(channel.sites(signal), channel.sites(wait), strict=True)
             ]
     return edges

@@ -1,7 +1,8 @@
 """parity: a wait for completion k neither passes early nor is lapped.
 
 A barrier only shows the parity of its phase. With `slots` barriers in the array, completion
-k + slots must come after every wait for k, and nobody may arrive for k + slots before k is complete.
+k + slots must come after every wait for k, and nobody may arrive for k + slots before k is
+complete.
 """
 
 from __future__ import annotations

@@ -92,8 +92,15 @@ def _by_memory(plan: Plan, placement: Placement, realized: Realized) -> dict[str
             start, stop = placement.layout.slice_range(buffer, touch.slice)
             found[buffer.storage].append(
                 _Use(
-                    base + start, base + stop, begins, ends, touch.mode is not Mode.READ,
-                    site, touch, tile, step,
+                    base + start,
+                    base + stop,
+                    begins,
+                    ends,
+                    touch.mode is not Mode.READ,
+                    site,
+                    touch,
+                    tile,
+                    step,
                 )
             )
     return found
