@@ -9,7 +9,8 @@ pytest.importorskip("triton.language.extra.tlx")
 
 from test_machine_kernels import KERNEL, edit, inputs, line_of, run, without
 
-from jfagen.machine import Deadlock, Fault, Kind, Race
+from jfagen.machine import Deadlock, Fault, Kind, Race, happens
+from jfagen.machine.happens import Order
 
 ALL_POLICIES = ["random", "late", "at_once", "starve=mma", "starve=drain"]
 

@@ -12,13 +12,28 @@ from ..semantics.program import Arrangement, Beside, Leaf, Program
 from ..types import Storage
 
 
+#: The widest line of a table; kernels move it in by four.
+WIDTH = 112
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns."""
+    """Return rows as lines with aligned columns; a last cell that is too long is broken at `; `."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    margin = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    lines: list[str] = []
+    for row in rows:
+        *cells, last = row
+        head = "".join(f"{cell.ljust(width)}  " for cell, width in zip(cells, widths, strict=False))
+        parts = last.split("; ") if margin + len(last) > WIDTH else [last]
+        for index, part in enumerate(parts):
+            end = ";" if index < len(parts) - 1 else ""
+            lines.append(f"{head if not index else ' ' * margin}{part}{end}".rstrip())
+    return lines
+
+
+def span_text(start: int, stop: int) -> str:
+    """Return a range of columns or bytes, both ends included."""
+    return str(start) if stop == start + 1 else f"{start}..{stop - 1}"
 
 
 def memory_map(program: Program, placement: Placement, storage: Storage) -> list[str]:
@@ -39,7 +54,7 @@ def memory_map(program: Program, placement: Placement, storage: Storage) -> list
                     f" slot {slot}" if buffer.depth > 1 else ""
                 )
                 text = _tree_text(program, placement, tree, first, index)
-                rows.append([f"{first}..{first + size - 1}", text])
+                rows.append([span_text(first, first + size), text])
     return aligned(rows) if rows else []
 
 
@@ -56,7 +71,7 @@ def _tree_text(
         if isinstance(part, Leaf):
             extent = placement.layout.extents[part.buffer]
             if part is not tree.parts[0] or isinstance(tree, Beside):
-                text = f"{text} at {first + extent.start}..{first + extent.stop - 1}"
+                text = f"{text} at {span_text(first + extent.start, first + extent.stop)}"
         parts.append(text)
     return ", ".join(parts) if isinstance(tree, Beside) else " over ".join(parts)
 
@@ -70,8 +85,8 @@ def barrier_table(plan: Plan, sync: SyncPlan) -> list[str]:
                 channel.name,
                 _number(channel),
                 phase_words(channel),
-                "; ".join(_end_words(plan, channel, end) for end in _distinct(channel.signals)),
-                "; ".join(_end_words(plan, channel, end) for end in _distinct(channel.waits)),
+                _ends(plan, channel, channel.signals),
+                _ends(plan, channel, channel.waits),
             ]
         )
     return aligned(rows)
@@ -96,16 +111,17 @@ def _number(channel: Channel) -> str:
     return " x ".join(shown) or "1"
 
 
-def _distinct(ends: tuple[End, ...]) -> list[End]:
-    """Return one end for every op: slices are told by the barrier's number."""
-    found: dict[tuple[str, int], End] = {}
+def _ends(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
+    """Return who signals or waits: each role once, with its ops; slices are told by the number."""
+    found: dict[str, dict[str, None]] = {}
     for end in ends:
-        found[end.site.op, end.site.group] = end
-    return list(found.values())
+        role = plan.at(end.site).role.name
+        found.setdefault(role, {})[_end_words(plan, channel, end)] = None
+    return "; ".join(f"{role}: {', '.join(words)}" for role, words in found.items())
 
 
 def _end_words(plan: Plan, channel: Channel, end: End) -> str:
     single = plan.program.tile.groups == 1 or channel.groups
     group = f"[{end.site.group}]" if not single and end.site.group >= 0 else ""
-    when = {When.EVERY: "", When.FIRST: ", first step", When.LAST: ", last step"}[end.when]
-    return f"{plan.at(end.site).role.name}: {end.site.op}{group}{when}"
+    when = {When.EVERY: "", When.FIRST: " (first step)", When.LAST: " (last step)"}[end.when]
+    return f"{end.site.op}{group}{when}"

@@ -1,21 +1,110 @@
-"""Witnesses: cycles and pairs of accesses in the words and lines of the schedule."""
+"""Witnesses: what is wrong with an order or an overlap, in the words and lines of the schedule."""
 
 from __future__ import annotations
 
-from ..diagnostics import Diagnostic, Label, Note
+from ..algorithm import Mode
+from ..diagnostics import Diagnostic, Label, Note, quoted
 from ..passes.channels import SyncPlan
+from ..passes.dependences import Clobber
 from ..passes.needed import Illegal
-from ..plan import Event, EventKind, Plan
+from ..plan import Event, EventKind, Plan, Touch
+from ..semantics.program import Arrangement, Leaf, OpUse
+from .cycle import order_cycle
 from .realize import Realized
 
 
-def event_words(event: Event) -> str:
-    """Return what an event does, for example `mma: pv[0] of step 3 executes`."""
-    if event.site is None:
-        return f"`{event.actor.role}` {_TILE_WORDS[event.kind]}"
-    group = f"[{event.site.group}]" if event.site.group >= 0 else ""
-    step = f" of step {event.step}" if event.step >= 0 else ""
-    return f"`{event.actor.role}` {_KIND_WORDS[event.kind]} `{event.site.op}{group}`{step}"
+def illegal_order(plan: Plan, illegal: Illegal) -> Diagnostic:
+    """Return the diagnostic for a layout or an order of ops that no barrier can mend."""
+    if not illegal.clobbers:
+        return order_cycle(plan, illegal)
+    clobber = illegal.clobbers[0]
+    if clobber.found is None:
+        return _never_written(plan, clobber)
+    if clobber.found.buffer == clobber.touch.buffer:
+        return _shallow_ring(plan, clobber, clobber.found)
+    return _overwritten(plan, clobber, clobber.found)
+
+
+def _never_written(plan: Plan, clobber: Clobber) -> Diagnostic:
+    reader = plan.at(clobber.reader[0]).use
+    value = clobber.touch.value
+    writers = quoted(op.name for op in plan.program.algorithm.writers(value))
+    return Diagnostic(
+        id="never-written",
+        message=f"`{reader.op.name}` reads `{value}` before anything has written it",
+        label=Label(span=reader.span),
+        helps=(f"{writers} writes it",),
+    )
+
+
+def _shallow_ring(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
+    """Return the diagnostic for a ring whose slot is filled again before it was read."""
+    buffer = plan.program.buffer(found.buffer)
+    reader, writer = plan.at(clobber.reader[0]).use, _writer(plan, found)
+    slots = f"{buffer.depth} slot" + ("s" if buffer.depth > 1 else "")
+    return Diagnostic(
+        id="shallow-ring",
+        message=f"`{buffer.name}` has {slots}: `{found.value}` overwrites `{clobber.touch.value}` "
+        f"before `{reader.op.name}` has read it",
+        label=Label(span=buffer.span, message=slots),
+        notes=(
+            Note(
+                message=f"`{writer.op.name}` writes `{found.value}` here",
+                label=Label(span=writer.span),
+            ),
+            Note(
+                message=f"`{reader.op.name}` still needs `{clobber.touch.value}` here",
+                label=Label(span=reader.span),
+            ),
+        ),
+        helps=(f"write `depth {max(buffer.depth + 1, len(buffer.holds))}`",),
+    )
+
+
+def _overwritten(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
+    """Return the diagnostic for a buffer that another one overwrites while it is alive."""
+    reader, writer = plan.at(clobber.reader[0]).use, _writer(plan, found)
+    mine, theirs = clobber.touch.buffer, found.buffer
+    both = {mine, theirs}
+    regions = [r for r in plan.program.regions if both <= {leaf.buffer for leaf in _leaves(r.tree)}]
+    named = f"`region {regions[0].name}`" if regions else "the region"
+    shared = [leaf for r in regions for leaf in _leaves(r.tree) if leaf.buffer == theirs]
+    return Diagnostic(
+        id="overlap-live",
+        message=f"`{writer.op.name}` overwrites `{mine}` with `{found.value}` while "
+        f"`{reader.op.name}` still needs it",
+        label=Label(span=reader.span, message=f"reads `{clobber.touch.value}`"),
+        notes=(
+            Note(
+                message=f"`{writer.op.name}` writes `{found.value}` before that",
+                label=Label(span=writer.span),
+            ),
+            *(
+                Note(
+                    message=f"`{theirs}` takes the place of `{mine}` here",
+                    label=Label(span=leaf.span),
+                )
+                for leaf in shared
+            ),
+        ),
+        helps=(f"take `{theirs}` or `{mine}` out of {named}",),
+    )
+
+
+def _writer(plan: Plan, found: Touch) -> OpUse:
+    """Return the op that wrote what was found."""
+    op = plan.program.algorithm.writers(found.value)[-1]
+    group = found.group if op.grouped else -1
+    return plan.placed[op.name, group].use
+
+
+def _leaves(tree: Arrangement) -> list[Leaf]:
+    if isinstance(tree, Leaf):
+        return [tree]
+    return [leaf for part in tree.parts for leaf in _leaves(part)]
+
+
+# ---- Deadlocks ---------------------------------------------------------------------------------
 
 
 _KIND_WORDS = {
@@ -30,82 +119,19 @@ _TILE_WORDS = {
 }
 
 
-def illegal_order(plan: Plan, illegal: Illegal) -> Diagnostic:
-    """Return the diagnostic for a layout or an order of ops that no barrier can mend."""
-    if illegal.clobbers:
-        return _clobber(plan, illegal)
-    events = illegal.unrolled.events
-    crossing = [d for d in illegal.dependences if d.earlier.buffer != d.later.buffer]
-    chosen = (crossing or list(illegal.dependences))[0]
-    first, second = plan.at(chosen.first[0]), plan.at(chosen.second[0])
-    shared = (
-        f"`{chosen.earlier.buffer}` and `{chosen.later.buffer}` share memory"
-        if crossing
-        else f"both touch `{chosen.earlier.buffer}`"
-    )
-    return Diagnostic(
-        id="order-cycle",
-        message=f"`{first.use.op.name}` must come before `{second.use.op.name}`, but their order "
-        f"in the roles says otherwise: {shared}",
-        label=Label(span=second.use.span, message="would run too early"),
-        notes=(
-            Note(
-                message=f"`{first.use.op.name}` of the step before is placed here",
-                label=Label(span=first.use.span, message="must be through by then"),
-            ),
-            Note(message=_cycle_words([events[node] for node in illegal.cycle])),
-        ),
-        helps=_order_helps(plan, [chosen.earlier.buffer, chosen.later.buffer]),
-    )
+def event_words(event: Event) -> str:
+    """Return what an event does, for example `mma` issues `pv[0]` of step 3."""
+    if event.site is None:
+        return f"`{event.actor.role}` {_TILE_WORDS[event.kind]}"
+    group = f"[{event.site.group}]" if event.site.group >= 0 else ""
+    step = f" of step {event.step}" if event.step >= 0 else ""
+    return f"`{event.actor.role}` {_KIND_WORDS[event.kind]} `{event.site.op}{group}`{step}"
 
 
-def _order_helps(plan: Plan, buffers: list[str]) -> tuple[str, ...]:
-    first, second = buffers
-    if first != second:
-        return (
-            f"place the ops in the order in which data flows, or keep `{first}` and `{second}` "
-            "apart if there is room",
-        )
-    depth = plan.program.buffer(first).depth
-    return (
-        f"place the ops in the order in which data flows, or give `{first}` a depth of {depth + 1}",
-    )
-
-
-def _cycle_words(events: list[Event]) -> str:
-    words = " -> ".join(event_words(event) for event in [*events, events[0]])
-    return f"each of these waits for the one before it: {words}"
-
-
-def _clobber(plan: Plan, illegal: Illegal) -> Diagnostic:
-    clobber = illegal.clobbers[0]
-    reader = plan.at(clobber.reader[0]).use
-    wanted = clobber.touch.value
-    if clobber.found is None or clobber.found.value == wanted:
-        return Diagnostic(
-            id="never-written",
-            message=f"`{reader.op.name}` reads `{wanted}` before anything has written it",
-            label=Label(span=reader.span),
-            helps=("place the op that writes it",),
-        )
-    found = clobber.found.buffer
-    buffer = plan.program.buffer(clobber.touch.buffer)
-    return Diagnostic(
-        id="overlap-live",
-        message=f"`{found}` overwrites `{buffer.name}` while `{reader.op.name}` still needs it",
-        label=Label(span=reader.span, message=f"reads `{wanted}`"),
-        notes=(
-            Note(
-                message=f"`{buffer.name}` is alive from its first write to this read",
-                label=Label(span=buffer.span),
-            ),
-            Note(
-                message=f"`{found}` shares its place",
-                label=Label(span=plan.program.buffer(found).span),
-            ),
-        ),
-        helps=(f"keep `{found}` and `{buffer.name}` apart",),
-    )
+def trips_words(trips: tuple[int, ...]) -> str:
+    """Return the steps of a few tiles, for example: a tile of 1 step, then one of 5 steps."""
+    counts = [f"{trip} step" + ("" if trip == 1 else "s") for trip in trips]
+    return ", then one of ".join([f"a tile of {counts[0]}", *counts[1:]])
 
 
 def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, ...]) -> Diagnostic:
@@ -113,26 +139,33 @@ def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, .
     events = realized.unrolled.events
     names = {node: completion for completion, node in realized.completions.items()}
     words: list[str] = []
-    spans: dict[str, Note] = {}
+    notes: dict[tuple[str, str], Note] = {}
     for node in cycle:
         if node >= len(events):
-            channel = sync.channels[names[node][0]]
-            words.append(f"barrier `{channel.name}`")
+            words.append(f"barrier `{sync.channels[names[node][0]].name}`")
             continue
         event = events[node]
-        words.append(event_words(event))
+        said = event_words(event)
+        if not words or words[-1] != said:
+            words.append(said)
         if event.use is not None:
-            text = f"`{event.actor.role}` places `{event.use.op.name}` here"
-            spans.setdefault(text, Note(message=text, label=Label(span=event.use.span)))
-    first = next(events[node].use for node in cycle if node < len(events) and events[node].use)
-    assert first is not None
+            role, op = event.actor.role, event.use.op.name
+            text = f"`{role}` runs `{op}` here"
+            notes.setdefault((role, op), Note(message=text, label=Label(span=event.use.span)))
+    uses = [events[node].use for node in cycle if node < len(events)]
+    first = next((use.span for use in uses if use is not None), plan.program.tiles.span)
     return Diagnostic(
         id="deadlock",
-        message=f"tiles of {list(realized.unrolled.trips)} steps hang",
-        label=Label(span=first.span, message="part of the cycle"),
+        message=f"{trips_words(realized.unrolled.trips)} hang: roles wait for each other",
+        label=Label(span=first, message="part of the cycle"),
         notes=(
             Note(message="each waits for the one before it: " + " -> ".join([*words, words[0]])),
-            *spans.values(),
+            *notes.values(),
         ),
         helps=("make a ring on this path deeper, or let the role that waits do so later",),
     )
+
+
+def mode_word(mode: Mode) -> str:
+    """Return `reads`, `writes` or `updates`."""
+    return f"{mode}s"
