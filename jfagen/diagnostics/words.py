@@ -20,6 +20,9 @@ def listed(phrases: Iterable[str], joint: str = "or") -> str:
 def near_match(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that `name` most likely was meant to be, or None."""
     candidates = {word.lower(): word for word in known if word != name}
+    for spelling, word in candidates.items():
+        if sorted(spelling) == sorted(name.lower()):
+            return word
     matches = get_close_matches(name.lower(), list(candidates), n=1, cutoff=0.6)
     return candidates[matches[0]] if matches else None
 

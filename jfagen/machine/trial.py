@@ -14,6 +14,10 @@ from .simulate import simulate
 from .values import Value
 
 LSE_BOUND = 1e-4
+_FACTOR = 2.0
+#: A kernel that skips rescales rounds the largest weight too, which is exactly 1 in the reference;
+#: where scores keep rising a few weights are all of the sum, so its rounding is not averaged out.
+_RISING_FACTOR = 4.0
 _STEEPEST = 8.0
 
 
@@ -102,7 +106,7 @@ def run_trial(
     outcome = simulate(source, inputs=inputs, sms=sms, seed=seed, policy=policy)
     if outcome.kind is not Kind.RESULTS:
         return Result(outcome=outcome)
-    result = compare(outcome, inputs)
+    result = compare(outcome, inputs, factor=_RISING_FACTOR if problem.rising else _FACTOR)
     if not nan_neighbours or not result.right:
         return result
     poisoned, kept = poison_neighbours(inputs)
@@ -122,10 +126,11 @@ def run_trial(
     )
 
 
-def compare(outcome: Outcome, inputs: dict[str, Value]) -> Result:
+def compare(outcome: Outcome, inputs: dict[str, Value], *, factor: float) -> Result:
     """Return the errors of a run's (out, lse) against float64.
 
-    The bound of out is twice the error that rounding P and out to bfloat16 alone makes, plus 1e-5.
+    The bound of out is `factor` times the error that rounding P and out to bfloat16 alone makes,
+    plus 1e-5.
     """
     q, k, v = (inputs[name].float().numpy() for name in ("q", "k", "v"))
     offsets = inputs["kv_offsets"].numpy()
@@ -135,7 +140,7 @@ def compare(outcome: Outcome, inputs: dict[str, Value]) -> Result:
     return Result(
         outcome=outcome,
         out_error=_largest(out, exact_out),
-        out_bound=2 * _largest(rounded_out, exact_out) + 1e-5,
+        out_bound=factor * _largest(rounded_out, exact_out) + 1e-5,
         lse_error=_largest(lse, exact_lse),
     )
 

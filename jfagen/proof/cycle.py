@@ -39,7 +39,8 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
     role = runs_first.actor.role
     return Diagnostic(
         id="order-cycle",
-        message=f"`{role}` runs {say(runs_first)} before {say(runs_later)}, but has to wait for it",
+        message=f"`{role}` runs {say(runs_first)} before {say(runs_later)}, but "
+        f"{say(runs_later)} has to come first",
         label=Label(span=runs_first.use.span, message=f"has to wait for {say(runs_later)}"),
         notes=tuple(_notes(say, hops)),
         helps=_helps(plan, say, hops),
@@ -52,7 +53,9 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
 def _hops(plan: Plan, illegal: Illegal) -> list[_Hop]:
     """Return the dependences of the shortest cycle among the events of the one that was found."""
     events, cycle = illegal.unrolled.events, illegal.cycle
-    by_sites = {(d.first[0], d.second[0]): d for d in illegal.dependences}
+    by_sites: dict[tuple[Site | None, Site | None], Dependence] = {
+        (found.first[0], found.second[0]): found for found in illegal.dependences
+    }
     nodes = list(dict.fromkeys(cycle))
     costs: dict[int, dict[int, int]] = {node: {} for node in nodes}
     for one in nodes:
@@ -67,8 +70,7 @@ def _hops(plan: Plan, illegal: Illegal) -> list[_Hop]:
         if costs[one][other] > 1:
             first, second = events[one], events[other]
             sites = (first.site, second.site)
-            found = by_sites.get(sites) if None not in sites else None  # type: ignore[arg-type]
-            hops.append(_Hop(first, second, found))
+            hops.append(_Hop(first, second, by_sites.get(sites)))
     return hops
 
 

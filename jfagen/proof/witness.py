@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..algorithm import Mode
 from ..diagnostics import Diagnostic, Label, Note, quoted
 from ..passes.channels import SyncPlan
 from ..passes.dependences import Clobber
@@ -164,8 +163,3 @@ def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, .
         ),
         helps=("make a ring on this path deeper, or let the role that waits do so later",),
     )
-
-
-def mode_word(mode: Mode) -> str:
-    """Return `reads`, `writes` or `updates`."""
-    return f"{mode}s"

@@ -68,7 +68,7 @@ class _Walk:
                 "missing-loop",
                 "the kernel has no loop",
                 self.context.tree.name.span,
-                helps=(f"add `loop i over {self.algorithm.loop} {{ ... }}` around what a step does",),
+                helps=(f"add `loop i over {self.algorithm.loop} {{ ... }}` with the ops of a step",),
             )
         elif loop.over.text != self.algorithm.loop:
             known = [self.algorithm.loop]
@@ -264,7 +264,7 @@ class _Walk:
                 "missing-index",
                 f"`{op.name}` runs for every group: its first index is the group",
                 node.span,
-                helps=(f"write `{whole}`, or the number of one group",),
+                helps=(f"write `{whole}`",),
             )
             return None
         index = indices.pop(0)
@@ -283,12 +283,11 @@ class _Walk:
 
     def _one_group(self, index: ast.Index, role: Role) -> tuple[GroupRef, tuple[int, ...]] | None:
         if index.offset not in self.groups:
-            last = self.groups[-1]
             self.context.reporter.report(
                 "bad-group",
-                f"there is no group {index.offset}, the last one is {last}",
+                f"there is no group {index.offset}, the last one is {self.groups[-1]}",
                 index.span,
-                helps=(f"write `[{last}]`" if not last else f"write `[0]` to `[{last}]`",),
+                helps=(f"write {quoted(f'[{group}]' for group in self.groups)}",),
             )
             return None
         if role.replicas > 1:

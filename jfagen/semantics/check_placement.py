@@ -80,9 +80,10 @@ class Placed:
 def check_placement(context: Context, algorithm: Algorithm, placed: Placed) -> None:
     """Report what is missing, what its role cannot run, ring orders and values in registers."""
     checks = _Checks(context, algorithm, placed)
-    checks.missing()
+    idle = [role for role in context.roles.values() if role.name not in placed.busy]
+    some_missing = checks.missing(idle)
     for role in context.roles.values():
-        if role.name not in placed.busy:
+        if role in idle and not some_missing:
             context.reporter.report(
                 "idle-role",
                 f"the role `{role.name}` runs nothing",
@@ -106,10 +107,14 @@ class _Checks:
 
     # -- ops that nobody runs
 
-    def missing(self) -> None:
-        """Report every op that no role runs, for all groups or for some."""
+    def missing(self, idle: list[Role]) -> bool:
+        """Report every op that no role runs, for all groups or for some; return if there was one.
+
+        A role that runs nothing was meant for one of them.
+        """
         if not self.context.groups_known:
-            return
+            return False
+        found = False
         tile = self.context.tile
         groups = tuple(range(tile.groups)) if tile else (0,)
         for op in self.algorithm.ops:
@@ -118,25 +123,31 @@ class _Checks:
             missing = [group for group in wanted if group not in uses]
             if not missing or op.name in self.placed.lost:
                 continue
+            found = True
             if len(missing) == len(wanted):
-                self._no_role(op)
+                self._no_role(op, idle)
             else:
                 self._no_group(op, missing, next(iter(uses.values())))
+        return found
 
-    def _no_role(self, op: Op) -> None:
+    def _no_role(self, op: Op, idle: list[Role]) -> None:
         notes = [
             Note(
                 message=f"`{self.placed.role(like)}` runs ops of the same kind",
                 label=Label(span=like.span),
             )
             for like in self._like(op)
+            if not idle
         ]
         self.context.reporter.report(
             "missing-op",
             f"no role runs `{op.name}`",
             self.context.tree.name.span,
             notes=notes,
-            helps=(f"place `{self._example(op)}` in a role",),
+            helps=(
+                f"place `{self._example(op)}` in a role"
+                + (f": `{idle[0].name}` runs nothing yet" if idle else ""),
+            ),
         )
 
     def _no_group(self, op: Op, missing: list[int], other: OpUse) -> None:

@@ -24,7 +24,8 @@ def check_algorithm(context: Context) -> None:
     """Resolve algorithm and target."""
     tree = context.tree
     if tree.algorithm is None:
-        _missing(context, "missing-algorithm", "algorithm", "algorithm attention.forward")
+        line = f"algorithm {next(iter(ALGORITHMS))}"
+        _missing(context, "missing-algorithm", "algorithm", line)
     elif tree.algorithm.text in ALGORITHMS:
         context.algorithm = ALGORITHMS[tree.algorithm.text]
     elif tree.algorithm.text in LATER_ALGORITHMS:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...algorithm import Op
-from ...diagnostics import Diagnostic, Label
+from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...passes.dependences import find_dependences
 from ...passes.needed import Illegal
+from ...semantics.program import OpUse
 from ..subject import Subject
 from ..witness import illegal_order
 
@@ -43,18 +44,33 @@ def _registers(subject: Subject) -> list[Diagnostic]:
     for role_program in subject.plan.program.role_programs:
         kept: set[str] = set()
         for use in role_program.uses():
-            for value in use.op.takes:
-                if value not in kept:
-                    found.append(
-                        Diagnostic(
-                            id="incomplete",
-                            message=f"`{use.op.name}` needs `{value}` in registers, which no "
-                            f"earlier op of `{role_program.role.name}` keeps",
-                            label=Label(span=use.span),
-                        )
-                    )
+            lacking = [value for value in use.op.takes if value not in kept]
+            if lacking:
+                found.append(_not_kept(subject, use, role_program.role.name, lacking))
             kept |= set(use.op.keeps)
     return found
+
+
+def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Diagnostic:
+    keepers = [
+        (program.role.name, other)
+        for program in subject.plan.program.role_programs
+        for other in program.uses()
+        if set(lacking) & set(other.op.keeps)
+    ]
+    return Diagnostic(
+        id="incomplete",
+        message=f"`{use.op.name}` takes {quoted(lacking, 'and')} from registers, which no earlier "
+        f"op of `{role}` keeps",
+        label=Label(span=use.span),
+        notes=tuple(
+            Note(message=f"`{keeper}` keeps them", label=Label(span=other.span))
+            for keeper, other in keepers
+        ),
+        helps=tuple(
+            f"place it in the role `{keeper}`" for keeper, _ in keepers[:1]
+        ),
+    )
 
 
 def _values(subject: Subject) -> list[Diagnostic]:

@@ -16,7 +16,7 @@ from ...passes.channels import Channel
 from ...plan import Plan, Site
 from ...semantics.program import GroupRef, OpUse
 from ..subject import Subject
-from ..witness import deadlock
+from ..witness import deadlock, trips_words
 
 ID = "live"
 PROVES = "no deadlock for any trip counts and any number of tiles"
@@ -51,8 +51,8 @@ def _never_signalled(plan: Plan, channel: Channel, trips: tuple[int, ...]) -> Di
     waiter = plan.at(channel.waits[0].site)
     return Diagnostic(
         id="deadlock",
-        message=f"`{waiter.use.op.name}` waits for `{channel.name}`, which nobody completes in "
-        f"tiles of {list(trips)} steps",
+        message=f"`{waiter.use.op.name}` waits for `{channel.name}`, which nobody completes: "
+        f"seen with {trips_words(trips)}",
         label=Label(span=waiter.use.span),
     )
 

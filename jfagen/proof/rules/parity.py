@@ -8,6 +8,7 @@ complete.
 from __future__ import annotations
 
 from ...diagnostics import Diagnostic, Label, Note
+from ...passes.channels import Channel
 from ..realize import Realized
 from ..subject import Subject
 
@@ -42,8 +43,8 @@ def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnost
             channel.name,
             Diagnostic(
                 id="parity",
-                message=f"`{signal.role.name}` can run {channel.slots} phases ahead on "
-                f"`{channel.name}` and lap the wait of `{event.actor.role}`",
+                message=f"`{signal.role.name}` can run ahead by {_phases(channel.slots)} on the "
+                f"barrier `{channel.name}` and lap the wait of `{event.actor.role}`",
                 label=Label(span=event.use.span, message="this wait can miss its phase"),
                 notes=(
                     Note(
@@ -51,9 +52,21 @@ def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnost
                         label=Label(span=signal.use.span),
                     ),
                 ),
-                helps=(f"give `{channel.buffers[0]}` a greater depth",),
+                helps=(_help(subject, channel),),
             ),
         )
+
+
+def _phases(count: int) -> str:
+    return f"{count} phase" + ("s" if count > 1 else "")
+
+
+def _help(subject: Subject, channel: Channel) -> str:
+    """Return the depth with which the barrier and its buffer have equally many slots."""
+    buffer = subject.plan.program.buffer(channel.buffers[0])
+    if buffer.depth > channel.slots:
+        return f"give `{buffer.name}` a depth of {channel.slots}, as many as its barrier has slots"
+    return f"give `{buffer.name}` a greater depth"
 
 
 def _check_arrivals(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
@@ -76,6 +89,6 @@ def _check_arrivals(subject: Subject, realized: Realized, found: dict[str, Diagn
                         message=f"`{event.actor.role}` can arrive twice in one phase of "
                         f"`{channel.name}`",
                         label=Label(span=event.use.span),
-                        helps=(f"give `{channel.buffers[0]}` a greater depth",),
+                        helps=(_help(subject, channel),),
                     ),
                 )

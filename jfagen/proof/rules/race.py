@@ -15,6 +15,7 @@ from ...passes.placement import Placement
 from ...plan import Plan, Site, Touch
 from ..realize import Realized, executes
 from ..subject import Subject
+from ..witness import trips_words
 
 ID = "race"
 PROVES = "no two unordered accesses to the same memory, one of them a write"
@@ -121,7 +122,7 @@ def _diagnostic(plan: Plan, first: _Use, second: _Use, realized: Realized) -> Di
                 message=f"`{other.role.name}` {verb[second.writes]} {_where(second)}",
                 label=Label(span=other.use.span),
             ),
-            Note(message=f"seen with tiles of {list(realized.unrolled.trips)} steps"),
+            Note(message=f"seen with {trips_words(realized.unrolled.trips)}"),
         ),
     )
 

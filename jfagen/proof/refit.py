@@ -1,0 +1,131 @@
+"""What would fit: changes of a schedule over a budget that were tried and are legal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..passes.layout import leaves
+from ..passes.needed import Illegal, needed_families
+from ..passes.placement import Placement, copies, place
+from ..plan import make_plan
+from ..semantics.program import Buffer, Leaf, Over, Program, Region
+from ..target import WARPS_PER_GROUP, default_role_registers
+from ..types import Storage
+from .subject import Subject
+
+_SMALLER = "use fewer groups or smaller tiles"
+
+
+def columns_helps(subject: Subject) -> tuple[str, ...]:
+    """Return what brings tensor memory under its limit."""
+    program = subject.plan.program
+    limit = program.target.tmem_columns
+    helps: list[str] = []
+    if program.apart and _columns_fit(replace(program, apart=()), limit):
+        helps.append("drop `apart`: the packer then finds an overlap that fits and is legal")
+    for region in program.regions:
+        others = tuple(other for other in program.regions if other is not region)
+        if _columns_fit(replace(program, regions=others), limit):
+            name = f"`region {region.name}`"
+            helps.append(f"drop {name}: the packer then finds an overlap that fits and is legal")
+    for changed, buffer, depth in _shallower(program, Storage.TMEM):
+        if _columns_fit(changed, limit):
+            helps.append(f"`{buffer.name}` fits with `depth {depth}`")
+            break
+    return tuple(helps) or (_SMALLER,)
+
+
+def _columns_fit(program: Program, limit: int) -> bool:
+    placement = _legal(program)
+    return placement is not None and placement.columns <= limit
+
+
+def _legal(program: Program) -> Placement | None:
+    """Return the placement of a changed program; None if its order is illegal."""
+    plan = make_plan(program)
+    placement = place(plan)
+    if isinstance(needed_families(plan, placement.layout), Illegal):
+        return None
+    return placement
+
+
+def _shallower(program: Program, storage: Storage) -> Iterator[tuple[Program, Buffer, int]]:
+    """Yield the program with one ring shallower, the ring and its depth, deepest first."""
+    shared = {leaf.buffer for region in program.regions for leaf in leaves(region.tree)}
+    for buffer in program.buffers:
+        if buffer.storage is storage and buffer.name not in shared:
+            for depth in range(buffer.depth - 1, 0, -1):
+                less = replace(buffer, depth=depth)
+                buffers = tuple(less if other is buffer else other for other in program.buffers)
+                yield replace(program, buffers=buffers), buffer, depth
+
+
+def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
+    """Return what brings shared memory under its limit: legal overlaps, and a smaller depth."""
+    program = subject.plan.program
+    helps: list[str] = []
+    for host, guest in _free_pairs(program):
+        saved = guest.bytes * copies(program, guest)
+        name = next(n for n in _region_names(guest) if n not in {r.name for r in program.regions})
+        if saved >= excess and _legal(_with_region(program, name, host, guest)) is not None:
+            group = f"[{program.tile.group_symbol}]" if guest.grouped else ""
+            helps.append(
+                f"add `region {name}{group} {{ {guest.name} over {host.name} }}`: it saves "
+                f"{saved:,} bytes, and the next `{host.holds[0]}` waits until `{guest.name}` has "
+                "been read"
+            )
+    done: set[str] = set()
+    for changed, buffer, depth in _shallower(program, Storage.SMEM):
+        less = (buffer.depth - depth) * buffer.bytes * copies(program, buffer) // buffer.depth
+        if less >= excess and buffer.name not in done:
+            done.add(buffer.name)  # what is shallower still waits more and fits no better
+            if _legal(changed) is not None:
+                helps.append(f"`{buffer.name}` fits with `depth {depth}`")
+    return tuple(helps) or (_SMALLER,)
+
+
+def _region_names(guest: Buffer) -> tuple[str, ...]:
+    return ("io", f"{guest.name}_place", f"place_of_{guest.name}")
+
+
+def _free_pairs(program: Program) -> list[tuple[Buffer, Buffer]]:
+    used = {leaf.buffer for region in program.regions for leaf in leaves(region.tree)}
+    free = [b for b in program.buffers if b.storage is Storage.SMEM and b.name not in used]
+    return [
+        (host, guest)
+        for index, host in enumerate(free)
+        for guest in free[index + 1 :]
+        if (host.bytes, host.depth, host.grouped) == (guest.bytes, guest.depth, guest.grouped)
+    ]
+
+
+def _with_region(program: Program, name: str, host: Buffer, guest: Buffer) -> Program:
+    tree = Over(
+        parts=(Leaf(buffer=guest.name, span=guest.span), Leaf(buffer=host.name, span=host.span))
+    )
+    region = Region(name=name, tree=tree, span=host.span)
+    return replace(program, regions=(*program.regions, region))
+
+
+def registers_helps(program: Program, fewest: int) -> tuple[str, ...]:
+    """Return the largest request of one role that leaves the default role enough."""
+    default = next(role for role in program.roles if role.default)
+    helps: list[str] = []
+    for asking in program.roles:
+        if asking.default or asking.warps < WARPS_PER_GROUP:
+            continue
+        for registers in range((asking.registers or fewest) - 8, fewest - 1, -8):
+            requests = [
+                (role.warps, registers if role is asking else role.registers or 0)
+                for role in program.roles
+                if not role.default
+                for _ in range(role.replicas)
+            ]
+            left = default_role_registers(program.target, default.warps, requests)
+            if left >= fewest:
+                helps.append(
+                    f"with `registers {registers}` in `{asking.name}` there are {left} left"
+                )
+                break
+    return tuple(helps) or ("use fewer warps",)

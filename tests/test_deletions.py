@@ -1,0 +1,81 @@
+"""Every wait and arrive of the forward kernel's text is needed: without it the machine objects.
+
+The same holds for the tests' own schedules. The table is printed by the test run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from builders import STRANGERS, compiled
+
+from jfagen.machine.trial import Problem, run_trial
+
+#: Enough tiles and steps to wrap every ring, with scores that make the accumulator rescale.
+PROBLEM = Problem(lengths=(300, 128, 517, 0, 129, 260), rising=True)
+ORDERS = (("late", 0, 1), ("at_once", 0, 1), ("random", 0, 2), ("random", 1, 1), ("random", 2, 1))
+
+STATEMENT = re.compile(
+    r"tlx\.(barrier_wait|barrier_arrive|tcgen05_commit|barrier_expect_bytes)\((.*)\)$"
+)
+COMPLETION = re.compile(r"mBarriers=\[(.*)\],$")
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """One line of the kernel without its wait or arrive."""
+
+    line: int
+    kind: str
+    barrier: str
+    text: str
+
+
+def deletions(text):
+    """Yield every kernel that lacks one wait or one arrive."""
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        bare = line.strip()
+        if found := STATEMENT.match(bare):
+            barrier = found[2].split("[")[0]
+            yield changed(lines, index, found[1], barrier, line.replace(bare, "pass"))
+        elif found := COMPLETION.match(bare):
+            barriers = re.findall(r"\w+\[[^\]]*\]", found[1])
+            for barrier in barriers:
+                rest = ", ".join(other for other in barriers if other != barrier)
+                new = f"mBarriers=[{rest}]," if rest else "force_async=True,"
+                yield changed(
+                    lines, index, "commit", barrier.split("[")[0], line.replace(bare, new)
+                )
+
+
+def changed(lines, index, kind, barrier, line):
+    text = "\n".join([*lines[:index], line, *lines[index + 1 :]])
+    return Deletion(line=index + 1, kind=kind, barrier=barrier, text=text)
+
+
+def verdict(text):
+    """Return how the machine objects, or None if no order shows anything."""
+    for policy, seed, sms in ORDERS:
+        result = run_trial(text, PROBLEM, policy=policy, seed=seed, sms=sms)
+        if not result.outcome.ok:
+            return str(result.outcome.kind)
+        if not result.right:
+            return "wrong result"
+    return None
+
+
+@pytest.mark.parametrize("name", ["fwd", *STRANGERS])
+def test_every_deleted_wait_or_arrive_is_noticed(name, capsys):
+    text = compiled(name).kernel.text
+    assert verdict(text) is None
+    found = [(deletion, verdict(deletion.text)) for deletion in deletions(text)]
+    with capsys.disabled():
+        print(f"\n{name}: {len(found)} deletions")
+        for deletion, how in found:
+            print(f"  {deletion.line:4} {deletion.kind:20} {deletion.barrier:28} {how}")
+    named = {deletion.barrier for deletion, _ in found}
+    assert named == {channel.name for channel in compiled(name).sync.channels}
+    assert [deletion for deletion, how in found if how is None] == []
