@@ -29,14 +29,16 @@ def _line(word: str, text: str) -> str:
 
 def _resource_lines(compiled: Compiled) -> list[str]:
     program, resources = compiled.program, compiled.resources
-    smem = resources.smem_bytes + CAPTURE_BYTES
+    added = f"and up to {CAPTURE_BYTES} that the toolchain adds"
     roles = ", ".join(
         f"{role.name} {f'{role.replicas} x ' if role.replicas > 1 else ''}"
         f"{resources.registers[role.name]}{' (what is left)' if role.default else ''}"
         for role in program.roles
     )
     return [
-        _line("SMEM", f"{smem:,} of {program.target.smem_bytes:,} bytes"),
+        _line(
+            "SMEM", f"{resources.smem_bytes:,} of {program.target.smem_bytes:,} bytes, {added}"
+        ),
         _line("TMEM", f"{resources.tmem_columns} of {program.target.tmem_columns} columns"),
         _line("registers", roles),
         _line("threads", str(resources.threads)),

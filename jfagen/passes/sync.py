@@ -206,7 +206,8 @@ def _name(key: _Key, families: list[Family]) -> str:
     if key.kind is not ChannelKind.AFTER:
         return f"{'_and_'.join(key.buffers)}_{key.kind.value}"
     sources = dict.fromkeys(family.first.op for family in families)
-    return f"{'_and_'.join(key.buffers)}_after_{'_and_'.join(sources)}"
+    name = f"{'_and_'.join(key.buffers)}_after_{'_and_'.join(sources)}"
+    return name if key.across == (-1, -1) else f"{name}_{key.across[0]}_for_{key.across[1]}"
 
 
 def _reason(family: Family) -> str:

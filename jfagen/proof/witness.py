@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..diagnostics import Diagnostic, Label, Note, quoted
 from ..passes.channels import SyncPlan
 from ..passes.dependences import Clobber
+from ..passes.layout import leaves, size_in
 from ..passes.needed import Illegal
 from ..plan import Event, EventKind, Plan, Touch
-from ..semantics.program import Arrangement, Leaf, OpUse
+from ..semantics.program import OpUse, Region
 from .cycle import order_cycle
 from .realize import Realized
 
@@ -64,10 +65,8 @@ def _overwritten(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
     """Return the diagnostic for a buffer that another one overwrites while it is alive."""
     reader, writer = plan.at(clobber.reader[0]).use, _writer(plan, found)
     mine, theirs = clobber.touch.buffer, found.buffer
-    both = {mine, theirs}
-    regions = [r for r in plan.program.regions if both <= {leaf.buffer for leaf in _leaves(r.tree)}]
-    named = f"`region {regions[0].name}`" if regions else "the region"
-    shared = [leaf for r in regions for leaf in _leaves(r.tree) if leaf.buffer == theirs]
+    regions = [r for r in plan.program.regions if {mine, theirs} <= _members(r)]
+    shared = [leaf for r in regions for leaf in leaves(r.tree) if leaf.buffer == theirs]
     return Diagnostic(
         id="overlap-live",
         message=f"`{writer.op.name}` overwrites `{mine}` with `{found.value}` while "
@@ -86,8 +85,19 @@ def _overwritten(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
                 for leaf in shared
             ),
         ),
-        helps=(f"take `{theirs}` or `{mine}` out of {named}",),
+        helps=tuple(help for region in regions for help in _apart(plan, region, mine, theirs)),
     )
+
+
+def _apart(plan: Plan, region: Region, one: str, other: str) -> list[str]:
+    """Return how to keep two buffers of a region apart."""
+    if len(_members(region)) == 2:
+        return [f"drop `region {region.name}`"]
+    sizes = {name: size_in(plan.program.buffer(name)) for name in _members(region)}
+    helps = [f"take `{one}` or `{other}` out of `region {region.name}`"]
+    if sizes[one] + sizes[other] <= max(sizes.values()):
+        helps.insert(0, f"lay them side by side: `({one}, {other})`")
+    return helps
 
 
 def _writer(plan: Plan, found: Touch) -> OpUse:
@@ -97,10 +107,8 @@ def _writer(plan: Plan, found: Touch) -> OpUse:
     return plan.placed[op.name, group].use
 
 
-def _leaves(tree: Arrangement) -> list[Leaf]:
-    if isinstance(tree, Leaf):
-        return [tree]
-    return [leaf for part in tree.parts for leaf in _leaves(part)]
+def _members(region: Region) -> set[str]:
+    return {leaf.buffer for leaf in leaves(region.tree)}
 
 
 # ---- Deadlocks ---------------------------------------------------------------------------------

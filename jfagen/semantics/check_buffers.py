@@ -112,7 +112,7 @@ def _buffer(
         symbols=value.dims,
         shape=shape,
         dtype=_dtype(value, problem),
-        depth=_depth(context, node, storage),
+        depth=_depth(context, node, storage, len(values)),
         holds=tuple(value.name for value in values),
         slices=_slices(context, node, value, shape[-1]),
         grouped=grouped,
@@ -183,7 +183,7 @@ def _dtype(value: Value, problem: Problem | None) -> DType:
     return problem.dtype if problem else DType.BF16
 
 
-def _depth(context: Context, node: ast.Buffer, storage: Storage) -> int:
+def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) -> int:
     depth = context.number(node.depth, 1)
     if node.depth is None:
         return 1
@@ -192,7 +192,9 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage) -> int:
             "bad-depth",
             f"depth must be 1 to {MOST_SLOTS}, got {depth}",
             node.depth.span,
-            helps=("leave `depth` out for one slot",),
+            helps=(
+                f"write `depth {values}` or more" if depth < 1 else f"write at most {MOST_SLOTS}",
+            ),
         )
         return 1
     if storage is Storage.REG and depth > 1:

@@ -24,7 +24,8 @@ def check_regions(context: Context) -> tuple[Region, ...]:
     for node in context.tree.regions:
         if node.name.text in names:
             context.twice("region", node.name, names[node.name.text].name.span)
-        names.setdefault(node.name.text, node)
+            continue
+        names[node.name.text] = node
         grouped = context.group_symbol(node.group)
         tree = _tree(context, node.tree)
         if tree is None:
@@ -62,8 +63,7 @@ def _leaf(context: Context, node: ast.BufferRef) -> Leaf | None:
         context.not_built("a single copy of a buffer", node.index.span, instead)
     buffer = context.buffers.get(node.name.text)
     if buffer is None:
-        if not context.broken:
-            context.unknown("unknown-buffer", "buffer", node.name, context.buffers)
+        _unknown_buffer(context, node.name)
         return None
     if buffer.storage is Storage.REG:
         context.reporter.report(
@@ -75,6 +75,15 @@ def _leaf(context: Context, node: ast.BufferRef) -> Leaf | None:
         )
         return None
     return Leaf(buffer=buffer.name, span=node.name.span)
+
+
+def _unknown_buffer(context: Context, name: ast.Name) -> None:
+    """Report a name that no buffer has, unless a finding about its declaration says so already."""
+    values = context.algorithm.values if context.algorithm else ()
+    held = {value for buffer in context.buffers.values() for value in buffer.holds}
+    undeclared = {value.name for value in values} - held
+    if not context.broken and name.text not in undeclared:
+        context.unknown("unknown-buffer", "buffer", name, context.buffers)
 
 
 def leaves(tree: Arrangement) -> list[Leaf]:
