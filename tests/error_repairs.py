@@ -41,8 +41,8 @@ REPAIRS = {
     "apart_inside_a_region": ("drop one of the two", ("  apart { s, p }\n", "")),
     "region_over_live_acc": ("drop `region scores`", ("  region scores[g] { s over acc }\n", "")),
     "region_over_live_alpha": (
-        "side by side: `(alpha, p)`",
-        ("(p, row_sum, row_max) over alpha", "(alpha, p, row_sum, row_max)"),
+        "side by side: `(p, alpha)`",
+        ("(p, row_sum, row_max) over alpha", "(p, alpha, row_sum, row_max)"),
     ),
     "region_of_two_memories": ("one memory", ("s over q", "s over (p, alpha, row_sum, row_max)")),
     "region_of_one": ("drop the region", ("  region scores[g] { s }\n", "")),

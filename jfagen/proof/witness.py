@@ -96,7 +96,9 @@ def _apart(plan: Plan, region: Region, one: str, other: str) -> list[str]:
     sizes = {name: size_in(plan.program.buffer(name)) for name in _members(region)}
     helps = [f"take `{one}` or `{other}` out of `region {region.name}`"]
     if sizes[one] + sizes[other] <= max(sizes.values()):
-        helps.insert(0, f"lay them side by side: `({one}, {other})`")
+        # The wide one first: each is aligned to its own size.
+        wide, narrow = sorted((one, other), key=lambda name: -sizes[name])
+        helps.insert(0, f"lay them side by side: `({wide}, {narrow})`")
     return helps
 
 
@@ -160,13 +162,15 @@ def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, .
             text = f"`{role}` runs `{op}` here"
             notes.setdefault((role, op), Note(message=text, label=Label(span=event.use.span)))
     uses = [events[node].use for node in cycle if node < len(events)]
+    around = words if words[0] == words[-1] else [*words, words[0]]
     first = next((use.span for use in uses if use is not None), plan.program.tiles.span)
     return Diagnostic(
         id="deadlock",
-        message=f"{trips_words(realized.unrolled.trips)} hang: roles wait for each other",
+        message="roles wait for each other and the kernel hangs: seen with "
+        f"{trips_words(realized.unrolled.trips)}",
         label=Label(span=first, message="part of the cycle"),
         notes=(
-            Note(message="each waits for the one before it: " + " -> ".join([*words, words[0]])),
+            Note(message="each waits for the one before it: " + " -> ".join(around)),
             *notes.values(),
         ),
         helps=("make a ring on this path deeper, or let the role that waits do so later",),

@@ -64,11 +64,12 @@ class _Walk:
         """Yield every block with its surroundings; report loops that cannot be."""
         loop = loop_of(self.context.tree)
         if loop is None:
+            line = f"loop i over {self.algorithm.loop} {{ ... }}"
             self.context.reporter.report(
                 "missing-loop",
                 "the kernel has no loop",
                 self.context.tree.name.span,
-                helps=(f"add `loop i over {self.algorithm.loop} {{ ... }}` with the ops of a step",),
+                helps=(f"add `{line}` around the blocks with the ops of a step",),
             )
         elif loop.over.text != self.algorithm.loop:
             known = [self.algorithm.loop]
