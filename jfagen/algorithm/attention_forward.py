@@ -142,8 +142,7 @@ OPS = (
         grouped=True,
         points=(
             Point(accesses=(_read("row_sum"), _read("row_max"))),
-            Point(accesses=(_read("acc"),)),
-            Point(accesses=(_write("out"),)),
+            Point(accesses=(_read("acc"), _write("out"))),
         ),
         outputs=("lse",),
         closes_empty_tiles=True,

@@ -1,0 +1,198 @@
+"""The trace that a kernel's text must have, from the plan, the channels and the placement alone."""
+
+from __future__ import annotations
+
+from ..algorithm import Engine, Mode, Space
+from ..emit.names import tiles_name
+from ..passes.channels import Arrival, Channel, End, SyncPlan, When
+from ..plan import Plan, Site, Touch, laps
+from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
+from ..types import Storage
+from .trace import Action, ActionKind, Region, RoleText, Signal
+
+
+class ExpectedTrace:
+    """Walks the plan for a few tiles, as the text's execution does."""
+
+    def __init__(self, plan: Plan, sync: SyncPlan, trips: tuple[int, ...]) -> None:
+        """Remember what is walked."""
+        self.plan = plan
+        self.program = plan.program
+        self.sync = sync
+        self.trips = trips
+        self.actions: list[Action] = []
+        self.tiles = self.steps = 0
+
+    def roles(self) -> dict[RoleText, tuple[Action, ...]]:
+        """Return what every role instance must do."""
+        found: dict[RoleText, tuple[Action, ...]] = {}
+        for role_program in self.program.role_programs:
+            for replica in range(role_program.role.replicas):
+                self.actions, self.tiles, self.steps = [], 0, 0
+                self._walk(role_program, replica)
+                found[role_text(role_program.role, replica)] = tuple(self.actions)
+        return found
+
+    def _walk(self, role_program: RoleProgram, replica: int) -> None:
+        tiles = self.program.tiles
+        asks = tiles.asker == role_program.role.name
+        for tile, steps in enumerate(self.trips):
+            ask = Action(ActionKind.ASK, 0, value=tile & 1 ^ 1)
+            if asks and not role_program.runs_ahead:
+                self.actions.append(ask)
+            if steps:
+                self._tile(role_program, replica, steps)
+                self.tiles, self.steps = self.tiles + 1, self.steps + steps
+            elif any(use.op.closes_empty_tiles for use in role_program.uses()):
+                self._globals(self.program.algorithm.outputs)
+            if asks and role_program.runs_ahead:
+                self.actions.append(ask)
+            if tiles.next is NextTile.CLC:
+                self.actions.append(Action(ActionKind.TAKE, 0, value=tile & 1))
+
+    def _globals(self, tensors: tuple[str, ...]) -> None:
+        self.actions += [Action(ActionKind.GLOBAL, 0, tensor=tensor) for tensor in tensors]
+
+    def _tile(self, role_program: RoleProgram, replica: int, steps: int) -> None:
+        for use in role_program.before:
+            self._op(use, replica, -1, steps)
+        if role_program.loop:
+            for lap in laps(role_program, steps):
+                for use in role_program.loop:
+                    if 0 <= lap + use.offset < steps:
+                        self._op(use, replica, lap + use.offset, steps)
+        for use in role_program.after:
+            self._op(use, replica, -1, steps)
+
+    def _op(self, use: OpUse, replica: int, step: int, steps: int) -> None:
+        groups = (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
+        for group in groups:
+            for site in self.plan.sites[use.op.name, group]:
+                self._site(use, site, step, steps)
+            if use.op.engine is Engine.WARPS:
+                self._globals(use.op.outputs)
+
+    def _site(self, use: OpUse, site: Site, step: int, steps: int) -> None:
+        touches = self.plan.touches[site]
+        for channel, end in self._ends(site, step, steps, signal=False):
+            number = self._number(channel, end, step) - channel.lag
+            parity = number // channel.slots & 1
+            signal = self._signal(channel, site, number)
+            self.actions.append(Action(ActionKind.WAIT, 0, signal=signal, value=parity))
+        reads = tuple(self._region(t, step) for t in touches if t.mode is Mode.READ)
+        writes = tuple(
+            self._region(t, step)
+            for t in touches
+            if t.mode is not Mode.READ and step >= t.first_step - (step < 0)
+        )
+        signals = [
+            (channel, self._signal(channel, site, self._number(channel, end, step)))
+            for channel, end in self._ends(site, step, steps, signal=True)
+        ]
+        match use.op.engine:
+            case Engine.LOAD:
+                for channel, signal in signals:
+                    expect = Action(ActionKind.EXPECT, 0, signal=signal, value=channel.bytes)
+                    self.actions += [
+                        expect,
+                        Action(ActionKind.LOAD, 0, signal=signal, writes=writes),
+                    ]
+                return
+            case Engine.STORE:
+                self.actions.append(Action(ActionKind.STORE, 0, reads=reads))
+                self.actions.append(Action(ActionKind.DRAIN, 0))
+            case Engine.MMA:
+                accumulates = any(
+                    t.mode is Mode.UPDATE and (site.slice or step >= t.first_read)
+                    for t in touches
+                )
+                self.actions.append(
+                    Action(
+                        ActionKind.MMA, 0, reads=reads, writes=writes, accumulates=bool(accumulates)
+                    )
+                )
+            case Engine.WARPS:
+                self._warps(touches, reads, writes, step)
+        commit = use.op.engine is Engine.MMA
+        for _, signal in signals:
+            kind = ActionKind.COMMIT if commit else ActionKind.ARRIVE
+            self.actions.append(Action(kind, 0, signal=signal, value=0 if commit else 1))
+
+    def _warps(
+        self,
+        touches: tuple[Touch, ...],
+        reads: tuple[Region, ...],
+        writes: tuple[Region, ...],
+        step: int,
+    ) -> None:
+        updates = tuple(
+            self._region(t, step)
+            for t in touches
+            if t.mode is Mode.UPDATE and step >= t.first_step
+        )
+        self.actions += [Action(ActionKind.READ, 0, reads=(r,)) for r in reads + updates]
+        self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
+        smem = [
+            t
+            for t in touches
+            if t.mode is not Mode.READ
+            and self.program.buffer(t.buffer).storage is Storage.SMEM
+        ]
+        if smem:
+            self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
+
+    def _ends(
+        self, site: Site, step: int, steps: int, *, signal: bool
+    ) -> list[tuple[Channel, End]]:
+        found: list[tuple[Channel, End]] = []
+        for channel in self.sync.channels:
+            for end in channel.signals if signal else channel.waits:
+                if site not in channel.sites(end):
+                    continue
+                if end.when is When.FIRST and step != 0:
+                    continue
+                if end.when is When.LAST and step != steps - 1:
+                    continue
+                found.append((channel, end))
+        return found
+
+    def _number(self, channel: Channel, end: End, step: int) -> int:
+        if channel.per is Space.TILE:
+            return self.tiles
+        return channel.rate * (self.steps + step) + end.position
+
+    def _signal(self, channel: Channel, site: Site, number: int) -> Signal:
+        group = site.group if len(channel.groups) > 1 else 0
+        piece = site.slice if channel.slices > 1 else 0
+        index = (group * channel.slots + number % channel.slots) * channel.slices + piece
+        return Signal(channel.name, index)
+
+    def _region(self, touch: Touch, step: int) -> Region:
+        buffer = self.program.buffer(touch.buffer)
+        rate = self.program.uses_per_tile_step(buffer)
+        use = self.tiles
+        if rate:
+            use = rate * (self.steps + step) + buffer.holds.index(touch.value)
+        copy = max(touch.group, 0) * buffer.depth + use % buffer.depth
+        width = buffer.shape[1] if len(buffer.shape) > 1 else 1
+        part = width // buffer.slices if touch.slice >= 0 else width
+        start = max(touch.slice, 0) * part
+        return Region(tiles_name(buffer.name), copy, start, start + part)
+
+
+def role_text(role: Role, replica: int) -> RoleText:
+    """Return how a role instance must be declared."""
+    return RoleText(
+        name=role.name,
+        replica=replica,
+        warps=0 if role.default else role.warps,
+        registers=role.registers,
+    )
+
+
+def expected_barriers(sync: SyncPlan) -> dict[str, tuple[int, int, bool]]:
+    """Return for every array of barriers: number, count, and whether threads arrive."""
+    return {
+        channel.name: (channel.barriers, channel.arrivals, channel.arrival is Arrival.THREADS)
+        for channel in sync.channels
+    }

@@ -1,0 +1,137 @@
+"""Collects what the text of a kernel allocates and does while it is executed for its trace."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from .trace import Action, ActionKind, Barriers, Region, RoleText, Signal, Tiles, Trace
+
+
+class ReadbackError(Exception):
+    """The text does something that the round trip does not know; carries the line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierArray:
+    """An array of barriers in the text; an index gives one of them."""
+
+    name: str
+    number: int
+
+    def __getitem__(self, index: int) -> Signal:
+        return Signal(self.name, int(index))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tile or a part of it."""
+
+    array: str
+    copy: int
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+
+    @property
+    def region(self) -> Region:
+        """Return what an access of this view touches."""
+        return Region(self.array, self.copy, self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class TileArray:
+    """An array of tiles in the text; an index gives one of them."""
+
+    name: str
+    shape: tuple[int, ...]
+    number: int
+
+    def __getitem__(self, index: int) -> View:
+        return View(self.name, int(index), 0, self.shape[-1], self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A kernel argument that points to global memory: with contents, or only a name."""
+
+    name: str
+    contents: tuple[int, ...] | None = None
+    offset: Any = 0
+
+    def __add__(self, offset: Any) -> Pointer:  # noqa: ANN401
+        return Pointer(self.name, self.contents, self.offset + offset)
+
+    @property
+    def dtype(self) -> Pointer:
+        """Return a stand-in for the element type."""
+        return self
+
+    @property
+    def element_ty(self) -> str:
+        """Return a stand-in for the element type."""
+        return self.name
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The state of one execution.
+
+    Attributes:
+        filename: of the text, to find lines.
+        names: line -> the name that an allocation on it is assigned to.
+        trips: steps of each tile.
+    """
+
+    filename: str
+    names: dict[int, str]
+    trips: tuple[int, ...]
+    barriers: dict[str, Barriers] = field(default_factory=dict)
+    tiles: dict[str, Tiles] = field(default_factory=dict)
+    overlaps: dict[str, object] = field(default_factory=dict)
+    actions: dict[RoleText, tuple[Action, ...]] = field(default_factory=dict)
+    current: list[Action] = field(default_factory=list)
+    replica: int = 0
+    taken: int = 0
+
+    def line(self) -> int:
+        """Return the line of the text that is being executed."""
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self.filename:
+            if frame.f_back is None:
+                return 0
+            frame = frame.f_back
+        return frame.f_lineno
+
+    def assigned_name(self) -> str:
+        """Return the name that the value of the current line is assigned to."""
+        line = self.line()
+        if line not in self.names:
+            raise ReadbackError("an allocation is not assigned to a name", line)
+        return self.names[line]
+
+    def act(self, kind: ActionKind, **values: Any) -> None:  # noqa: ANN401
+        """Enter one action of the current role."""
+        self.current.append(Action(kind, self.line(), **values))
+
+    def finish_role(self, role: RoleText) -> None:
+        """Close the current role."""
+        self.actions[role] = tuple(self.current)
+        self.current = []
+        self.taken = 0
+
+    def trace(self) -> Trace:
+        """Return what was read."""
+        return Trace(
+            trips=self.trips,
+            barriers=dict(self.barriers),
+            tiles=dict(self.tiles),
+            overlaps=dict(self.overlaps),
+            actions=dict(self.actions),
+        )
