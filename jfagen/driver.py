@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from .diagnostics import CompileError, SourceFile
+from .diagnostics import CompileError, Diagnostic, Label, Note, SourceFile
 from .emit import Emitted, emit
 from .passes.channels import SyncPlan
 from .passes.needed import Family, Illegal, needed_families
@@ -18,6 +18,7 @@ from .paths import data_dir
 from .plan import Plan, make_plan
 from .proof import Proof, Resources, Subject, count_resources, make_subject, prove
 from .proof.witness import illegal_order
+from .readback import TEXT_PROVES, Finding, verify_text
 from .semantics import check
 from .semantics.program import Program
 from .syntax import parse
@@ -75,6 +76,9 @@ def compile_source(source: SourceFile) -> Compiled:
     proof = clock("prove", lambda: prove(subject))
     resources = count_resources(program, placement, sync)
     kernel = clock("emit", lambda: emit(plan, placement, sync, resources))
+    findings = clock("read back", lambda: verify_text(plan, placement, sync, kernel.text))
+    if findings:
+        raise CompileError([_text_finding(program, kernel.text, found) for found in findings])
     return Compiled(
         program=program,
         plan=plan,
@@ -82,10 +86,23 @@ def compile_source(source: SourceFile) -> Compiled:
         families=families,
         sync=sync,
         subject=subject,
-        proof=proof,
+        proof=replace(proof, proved={**proof.proved, **TEXT_PROVES}),
         resources=resources,
         kernel=kernel,
         seconds=clock.seconds,
+    )
+
+
+def _text_finding(program: Program, text: str, found: Finding) -> Diagnostic:
+    """Return a finding on the emitted text; it is ours to mend, so the text's line is shown."""
+    line = found.lines[0]
+    words = text.split("\n")[line - 1].strip() if line else ""
+    return Diagnostic(
+        id=found.rule,
+        message=found.message,
+        label=Label(span=program.tile.span, message="while compiling this kernel"),
+        notes=(Note(message=f"line {line} of the emitted text: `{words}`"),) if line else (),
+        helps=("this is a mistake of the compiler or of its templates, not of the schedule",),
     )
 
 

@@ -19,7 +19,6 @@ REPAIRS = {
     "kv_ring_of_one": ("write `depth 2`", ("depth 1", "depth 2")),
     "q_too_deep": ("`q` fits with `depth 1`", ("depth 2", "depth 1")),
     "acc_too_deep": ("`acc` fits with `depth 1`", ("depth 2", "depth 1")),
-    "acc_ahead_of_its_barrier": ("`acc` a depth of 1", ("depth 2", "depth 1")),
     "registers_with_depth": (
         "drop `depth 2`",
         ("  depth 2", ""),
@@ -54,7 +53,10 @@ REPAIRS = {
     # buffers
     "misspelt_buffer": ("mean `alpha`?", ("alfa", "alpha")),
     "misspelt_value": ("mean `v`?", ("k, vv", "k, v")),
-    "buffer_twice": ("drop it", ("  smem q[g]   : bf16[m, d]\n  smem out", "  smem out")),
+    "buffer_twice": (
+        "drop one of the two",
+        ("  smem q[g]   : bf16[m, d]\n  smem out", "  smem out"),
+    ),
     "q_in_tmem": ("write `smem`", ("tmem q", "smem q")),
     "q_of_f32": ("write `bf16`", ("q[g]   : f32", "q[g]   : bf16")),
     "q_of_key_rows": ("write `[m, d]`", ("bf16[n, d]\n", "bf16[m, d]\n")),
@@ -125,18 +127,25 @@ REPAIRS = {
     "block_without_group": ("write `softmax[g]`", ("softmax { peel", "softmax[g] { peel")),
     "block_with_group": ("write `mma`", ("mma[g] ", "mma ")),
     "step_op_before_the_loop": ("inside the loop", ("load_q[g]  load_k[i]", "load_q[g]")),
-    "tile_op_in_the_loop": ("outside the loop", ("load_q[g]  load_k[i]", "load_k[i]")),
-    "loop_over_q": ("`kv`", ("over q {", "over kv {")),
+    "tile_op_in_the_loop": ("before the loop", ("load_q[g]  load_k[i]", "load_k[i]")),
+    "loop_over_q": ("write `loop i over kv`", ("over q {", "over kv {")),
     "loop_missing": (
         "add `loop i over kv { ... }`",
         ("    load       { load_k", f"{LOOP}    load       {{ load_k"),
         (END, f"{END}  }}\n"),
     ),
+    # names
+    "kernel_called_for": ("such as `my_for`", ("kernel for", "kernel my_for")),
+    "group_called_in": (
+        "choose another name",
+        ("as in ", "as my_in "),
+        ("[in]", "[my_in]"),
+    ),
     # roles
     "misspelt_role": ("mean `mma`?", ("    mm  ", "    mma  ")),
     "role_idle": ("drop the role", ("  role spare      { warps 1  registers 24 }\n", "")),
     "role_twice": (
-        "drop it",
+        "drop one of the two",
         (
             "  role load       { warps 1  registers 24 }\n  role load ",
             "  role load ",
@@ -179,7 +188,7 @@ REPAIRS = {
     "m_missing": ("`m 128 x 2 as g`", ("  tile {\n", "  tile {\n    m 128 x 2 as g\n")),
     "groups_of_5": ("write 1 to 4", ("128 x 5", "128 x 2")),
     "size_k": ("`m` and `n`", ("    k 64\n", "")),
-    "size_twice": ("drop it", ("    n 64\n", "")),
+    "size_twice": ("drop one of the two", ("    n 64\n", "")),
     "misspelt_algorithm": (
         "mean `attention.forward`?",
         ("attention.forwards", "attention.forward"),

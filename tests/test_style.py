@@ -35,6 +35,7 @@ LAYERS = [
     ("passes",),
     ("proof",),
     ("emit",),
+    ("readback",),
     ("driver",),
     ("explain",),
 ]

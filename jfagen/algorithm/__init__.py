@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .attention_forward import ATTENTION_FORWARD
-from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Space, Value
+from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Probe, Space, Value
 
 #: Every algorithm that a schedule may name, by name.
 ALGORITHMS: dict[str, Algorithm] = {ATTENTION_FORWARD.name: ATTENTION_FORWARD}
@@ -17,6 +17,7 @@ __all__ = [
     "Mode",
     "Op",
     "Point",
+    "Probe",
     "Space",
     "Value",
 ]

@@ -7,8 +7,10 @@ FlashAttention-4 (arXiv 2603.05451).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..types import Storage
-from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Space, Value
+from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Probe, Space, Value
 
 _SMEM = frozenset({Storage.SMEM})
 _TMEM = frozenset({Storage.TMEM})
@@ -157,10 +159,32 @@ OPS = (
     ),
 )
 
+
+def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> Probe:
+    """Return one head and one query block for each sequence; a sequence for each tile."""
+    offsets = [0]
+    for steps in trips:
+        rows = steps * constants["BLOCK_N"]
+        offsets.append(offsets[-1] + (rows if full else max(rows - 1, 0)))
+    return Probe(
+        arguments={
+            "order": list(range(len(trips))),
+            "kv_offsets": offsets,
+            "heads": 1,
+            "queries": constants["BLOCK_M"],
+            "sequence_tiles": 1,
+            "blocks": 1,
+            "tiles": len(trips),
+        },
+        tile_list="order",
+    )
+
+
 ATTENTION_FORWARD = Algorithm(
     name="attention.forward",
     loop="kv",
     values=VALUES,
     ops=OPS,
     outputs=("out", "lse"),
+    probe=probe,
 )

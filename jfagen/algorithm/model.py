@@ -7,6 +7,7 @@ Whatever order a schedule chooses must keep every dependence of that program.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -134,6 +135,23 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Kernel arguments that lead to tiles with known numbers of steps.
+
+    Attributes:
+        arguments: scalars and the contents of integer arrays, by parameter.
+        tile_list: the array that a role reads once for every tile that it works on.
+    """
+
+    arguments: dict[str, object]
+    tile_list: str
+
+
+#: (steps of each tile, named constants of the kernel, whether last steps are full) -> arguments.
+ProbeFunction = Callable[[tuple[int, ...], Mapping[str, int], bool], Probe]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """A kernel's mathematics.
 
@@ -143,6 +161,7 @@ class Algorithm:
         values: every intermediate tile.
         ops: every op, in the order of the sequential program.
         outputs: global tensors that must be written.
+        probe: arguments with which a kernel's text is executed to read it back.
     """
 
     name: str
@@ -150,6 +169,7 @@ class Algorithm:
     values: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[str, ...]
+    probe: ProbeFunction
 
     def value(self, name: str) -> Value:
         """Return the value called `name`; KeyError if there is none."""

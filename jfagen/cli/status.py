@@ -17,9 +17,7 @@ def status_block(compiled: Compiled, path: Path | None = None, *, written: bool 
         head += f" -> {path}" + ("" if written else " (unchanged)")
     lines = [head]
     for rule, what in compiled.proof.proved.items():
-        lines.append(_line(rule, f"proved       {what}"))
-    for rule in compiled.proof.not_checked:
-        lines.append(_line(rule, "not checked"))
+        lines.append(_line(rule, f"proved  {what}"))
     return "\n".join([*lines, *_resource_lines(compiled)])
 
 
@@ -51,6 +49,7 @@ def _resource_lines(compiled: Compiled) -> list[str]:
 
 def timing_lines(compiled: Compiled) -> str:
     """Return the time of every pass, and of the way from text to proof."""
-    proof = sum(seconds for name, seconds in compiled.seconds.items() if name != "emit")
+    after = ("emit", "read back")
+    proof = sum(seconds for name, seconds in compiled.seconds.items() if name not in after)
     lines = [_line(name, f"{seconds * 1e3:6.1f} ms") for name, seconds in compiled.seconds.items()]
     return "\n".join([*lines, _line("to proof", f"{proof * 1e3:6.1f} ms")])

@@ -143,6 +143,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
     return {
         **view.numbers,
         "kernel": view.kernel,
+        "algorithm": view.algorithm,
         "target": view.target,
         "warps": view.warps,
         "budget": view.budget,

@@ -59,7 +59,7 @@ def _classify(plan: Plan, family: Family) -> _Key:
     steps = plan.space(family.first) is Space.STEP and plan.space(family.second) is Space.STEP
     if steps and family.steps:
         return _Key(ChannelKind.AFTER, Space.STEP, max(family.steps), buffers, target, across)
-    lag = 0 if 0 in family.tiles else 1
+    lag = 0 if 0 in family.tiles else max(family.tiles)
     return _Key(ChannelKind.AFTER, Space.TILE, lag, buffers, target, across)
 
 
@@ -134,7 +134,7 @@ def _channel(
         buffers=key.buffers,
         groups=groups,
         slices=slices,
-        slots=buffer.depth if ring else max(1, key.lag),
+        slots=key.lag or _slots(plan, key, buffer),
         lag=key.lag,
         signals=tuple(sorted(signals, key=lambda end: end.site)),
         waits=tuple(sorted(waits, key=lambda end: end.site)),
@@ -155,6 +155,12 @@ def _end(plan: Plan, key: _Key, site: Site, buffer: Buffer, *, signal: bool) -> 
         values = [t.value for t in plan.touches[site] if t.buffer == buffer.name]
         position = buffer.holds.index(values[0])
     return End(site=site, position=position, when=when)
+
+
+def _slots(plan: Plan, key: _Key, buffer: Buffer) -> int:
+    """Return how many phases may be complete before the first of them is awaited."""
+    rhythm = plan.program.algorithm.value(buffer.holds[0]).space
+    return buffer.depth if rhythm is key.per else 1
 
 
 def _extreme(ends: Iterable[End], *, last: bool) -> list[End]:

@@ -192,7 +192,7 @@ def _reason(say: _Words, hop: _Hop) -> str:
         return f"{second} reads `{later.value}`, which {first} writes"
     if earlier.mode is Mode.READ and later.mode is Mode.WRITE:
         return f"{second} fills the slot of `{earlier.buffer}` from which {first} reads"
-    return f"{second} writes `{later.value}` after {first}"
+    return f"{second} {later.mode}s `{later.value}` after {first}"
 
 
 # ---- Its helps ---------------------------------------------------------------------------------

@@ -170,6 +170,4 @@ class Extensions:
     def clc_consumer(self, context: int, phase: int, multi_ctas: bool) -> int:
         """Record that the role takes the next tile, and return it; -1 after the last."""
         self._recorder.act(ActionKind.TAKE, value=int(phase))
-        self._recorder.taken += 1
-        taken = self._recorder.taken
-        return taken if taken < len(self._recorder.trips) else -1
+        return self._recorder.next_tile()

@@ -6,13 +6,14 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+from ..algorithm import ALGORITHMS, Algorithm
 from .extensions import Extensions
-from .language import Language, make_triton
-from .recorder import Pointer, ReadbackError, Recorder
+from .language import Constant, Language, make_triton
+from .recorder import Cta, Pointer, ReadbackError, Recorder
 from .trace import RoleText, Trace
 
 _FILENAME = "<kernel>"
@@ -26,44 +27,61 @@ class KernelText:
     Attributes:
         kernel: name of the kernel function.
         signature: parameter -> type, as the file declares it.
+        algorithm: whose mathematics it is.
+        constants: the named numbers of the file.
     """
 
     text: str
     kernel: str
     signature: dict[str, str]
+    algorithm: Algorithm
     names: dict[int, str]
     code: Any
+    constants: dict[str, int] = field(default_factory=dict)
 
-    def trace(self, trips: tuple[int, ...], arguments: Mapping[str, object]) -> Trace:
-        """Return what every role does for tiles with these numbers of steps.
+    def trace(self, trips: tuple[int, ...], *, full: bool = False, cta: Cta | None = None) -> Trace:
+        """Return what every role of one CTA does for tiles with these numbers of steps.
 
         Args:
             trips: steps of each tile.
-            arguments: the kernel's scalars and arrays that lead to these steps.
+            full: whether the last step of every tile has all of its rows.
+            cta: which CTA is executed; the only one if None.
 
         Raises:
             ReadbackError: the text does something that cannot be read back.
         """
-        recorder = Recorder(_FILENAME, self.names, trips)
-        space: dict[str, Any] = {
-            "triton": make_triton(),
-            "tl": Language(recorder),
-            "tlx": Extensions(recorder),
-            "math": math,
-            "torch": SimpleNamespace(),
-            "__roles": [],
-        }
+        probe = self.algorithm.probe(trips, self.constants, full)
+        recorder = Recorder(
+            _FILENAME, self.names, trips, replace(cta or Cta(), tile_list=probe.tile_list)
+        )
+        space, roles = self._space(recorder)
         try:
-            exec(self.code, space)
-            values = {name: _argument(name, kind, arguments) for name, kind in self.signature.items()}
+            values = {
+                name: _argument(name, kind, probe.arguments)
+                for name, kind in self.signature.items()
+            }
             space[self.kernel](**values)
-            for description, body in space["__roles"]:
+            for description, body in roles:
                 self._run_role(recorder, description, body)
         except ReadbackError:
             raise
         except Exception as error:
             raise ReadbackError(f"{type(error).__name__}: {error}", recorder.line()) from error
         return recorder.trace()
+
+    def _space(self, recorder: Recorder) -> tuple[dict[str, Any], list[Any]]:
+        """Return the file's names after its top level has run, and the list of its roles."""
+        roles: list[Any] = []
+        space: dict[str, Any] = {
+            "triton": make_triton(),
+            "tl": Language(recorder),
+            "tlx": Extensions(recorder),
+            "math": math,
+            "torch": SimpleNamespace(),
+            "__roles": roles,
+        }
+        exec(self.code, space)
+        return space, roles
 
     def _run_role(self, recorder: Recorder, description: dict[str, Any], body: Any) -> None:  # noqa: ANN401
         for replica in range(int(description.get("replicate", 1))):
@@ -101,8 +119,9 @@ def parse_kernel(text: str) -> KernelText:
         raise ReadbackError(f"not Python: {error.msg}", error.lineno or 0) from None
     constants = _literals(tree)
     kernel, signature = constants.get("KERNEL"), constants.get("SIGNATURE")
-    if not isinstance(kernel, str) or not isinstance(signature, dict):
-        raise ReadbackError("the file declares no KERNEL and SIGNATURE", 1)
+    algorithm = ALGORITHMS.get(str(constants.get("ALGORITHM")))
+    if not isinstance(kernel, str) or not isinstance(signature, dict) or algorithm is None:
+        raise ReadbackError("the file declares no KERNEL, SIGNATURE and ALGORITHM", 1)
     lines = text.split("\n")
     tree.body = [
         node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)
@@ -116,7 +135,10 @@ def parse_kernel(text: str) -> KernelText:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     code = compile(ast.fix_missing_locations(tree), _FILENAME, "exec")
-    return KernelText(text, kernel, signature, names, code)
+    parsed = KernelText(text, kernel, signature, algorithm, names, code)
+    space, _ = parsed._space(Recorder(_FILENAME, names, (), Cta()))
+    parsed.constants = {name: int(v) for name, v in space.items() if isinstance(v, Constant)}
+    return parsed
 
 
 def _literals(tree: ast.Module) -> dict[str, Any]:

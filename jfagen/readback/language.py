@@ -64,12 +64,12 @@ class Language:
         raise ReadbackError(f"`tl.{name}` cannot be read back", self._recorder.line())
 
     def program_id(self, axis: int) -> int:
-        """Return 0: the trace is that of the only CTA."""
-        return 0
+        """Return the CTA's id."""
+        return self._recorder.cta.index
 
     def num_programs(self, axis: int) -> int:
-        """Return 1: the trace is that of the only CTA."""
-        return 1
+        """Return the number of CTAs."""
+        return self._recorder.cta.number
 
     def arange(self, start: int, stop: int) -> Shaped:
         """Return a row of numbers."""
@@ -122,6 +122,8 @@ class Language:
             raise ReadbackError(
                 f"a load from `{pointer.name}` cannot be read back", self._recorder.line()
             )
+        if pointer.name == self._recorder.cta.tile_list:
+            self._recorder.visiting.append(int(pointer.offset))
         return Integer(pointer.contents[pointer.offset])
 
     def store(self, pointer: Pointer, value: object, mask: object = None) -> None:

@@ -15,7 +15,8 @@ class TextOrder:
 
     Attributes:
         starts: place -> its node in program order.
-        ends: place -> the node after which its accesses are over; MMAs and loads have their own.
+        ends: place -> the node after which its accesses are over: MMAs, loads and stores have
+            their own.
         completions: (barrier, completion) -> its node.
         sources: (barrier, completion) -> the nodes that make it.
         closure: None if the order has a cycle.
@@ -53,7 +54,7 @@ def _role_nodes(order: TextOrder, edges: list[tuple[int, int]]) -> int:
     nodes = 0
     for role, actions in order.trace.actions.items():
         previous = last_mma = -1
-        stores: list[Place] = []
+        stores: list[int] = []
         for index, action in enumerate(actions):
             place = (role, index)
             order.starts[place] = order.ends[place] = nodes
@@ -61,22 +62,22 @@ def _role_nodes(order: TextOrder, edges: list[tuple[int, int]]) -> int:
                 edges.append((previous, nodes))
             previous = nodes
             nodes += 1
-            if action.kind in (ActionKind.MMA, ActionKind.LOAD):
+            if action.kind in (ActionKind.MMA, ActionKind.LOAD, ActionKind.STORE):
                 edges.append((previous, nodes))
                 order.ends[place] = nodes
                 if action.kind is ActionKind.MMA:
                     if last_mma >= 0:
                         edges.append((last_mma, nodes))
                     last_mma = nodes
+                if action.kind is ActionKind.STORE:
+                    stores.append(nodes)
                 nodes += 1
             elif action.kind is ActionKind.COMMIT:
                 # The tensor core arrives when the last MMA before it is through.
                 order.ends[place] = last_mma if last_mma >= 0 else previous
-            elif action.kind is ActionKind.STORE:
-                stores.append(place)
             elif action.kind is ActionKind.DRAIN:
                 while len(stores) > action.value:
-                    order.ends[stores.pop(0)] = previous
+                    edges.append((stores.pop(0), previous))
     return nodes
 
 

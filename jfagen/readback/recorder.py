@@ -79,6 +79,23 @@ class Pointer:
         return self.name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cta:
+    """Which CTA is executed.
+
+    Attributes:
+        index: its id in the grid.
+        number: CTAs in the grid.
+        handed: tiles that cluster launch control hands it after its own; None for all of them.
+        tile_list: the array that is read once for every tile.
+    """
+
+    index: int = 0
+    number: int = 1
+    handed: tuple[int, ...] | None = None
+    tile_list: str = ""
+
+
 @dataclass(slots=True)
 class Recorder:
     """The state of one execution.
@@ -87,16 +104,21 @@ class Recorder:
         filename: of the text, to find lines.
         names: line -> the name that an allocation on it is assigned to.
         trips: steps of each tile.
+        cta: which CTA this is.
+        visited: role -> the tiles that it worked on, in order.
     """
 
     filename: str
     names: dict[int, str]
     trips: tuple[int, ...]
+    cta: Cta
     barriers: dict[str, Barriers] = field(default_factory=dict)
     tiles: dict[str, Tiles] = field(default_factory=dict)
     overlaps: dict[str, object] = field(default_factory=dict)
     actions: dict[RoleText, tuple[Action, ...]] = field(default_factory=dict)
+    visited: dict[RoleText, tuple[int, ...]] = field(default_factory=dict)
     current: list[Action] = field(default_factory=list)
+    visiting: list[int] = field(default_factory=list)
     replica: int = 0
     taken: int = 0
 
@@ -123,8 +145,17 @@ class Recorder:
     def finish_role(self, role: RoleText) -> None:
         """Close the current role."""
         self.actions[role] = tuple(self.current)
-        self.current = []
+        self.visited[role] = tuple(self.visiting)
+        self.current, self.visiting = [], []
         self.taken = 0
+
+    def next_tile(self) -> int:
+        """Return the tile that cluster launch control hands out now; -1 after the last."""
+        handed = self.cta.handed
+        if handed is None:
+            handed = tuple(range(1, len(self.trips)))
+        self.taken += 1
+        return handed[self.taken - 1] if self.taken <= len(handed) else -1
 
     def trace(self) -> Trace:
         """Return what was read."""
@@ -134,4 +165,5 @@ class Recorder:
             tiles=dict(self.tiles),
             overlaps=dict(self.overlaps),
             actions=dict(self.actions),
+            visited=dict(self.visited),
         )

@@ -140,6 +140,7 @@ class Trace:
         tiles: arrays of tiles by name.
         overlaps: alias spec -> its tree: `("shared" or "distinct", parts)` or an array's name.
         actions: what every role instance does, in program order.
+        visited: the tiles that every role instance works on, in order.
     """
 
     trips: tuple[int, ...]
@@ -147,3 +148,4 @@ class Trace:
     tiles: dict[str, Tiles]
     overlaps: dict[str, object]
     actions: dict[RoleText, tuple[Action, ...]]
+    visited: dict[RoleText, tuple[int, ...]]

@@ -12,6 +12,7 @@ from .check_roles import check_roles
 from .check_tiles import check_tiles
 from .context import Context
 from .program import Program
+from .reserved import check_names
 
 
 def check(tree: ast.Schedule, source: SourceFile) -> Program:
@@ -24,6 +25,7 @@ def check(tree: ast.Schedule, source: SourceFile) -> Program:
     check_algorithm(context)
     problem = check_problem(context)
     check_tile(context)
+    check_names(context)
     check_roles(context)
     check_buffers(context, problem)
     regions = check_regions(context)

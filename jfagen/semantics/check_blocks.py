@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..algorithm import Algorithm, Op, Space
 from ..diagnostics import Label, Note, near_match, quoted
 from ..syntax import ast
-from .check_placement import Parts, Placed, check_placement
+from .check_placement import Parts, Placed, check_placement, is_before_steps
 from .context import Context, first_word
 from .program import GroupRef, OpUse, Role, RoleProgram
 
@@ -72,8 +72,13 @@ class _Walk:
                 helps=(f"add `{line}` around the blocks with the ops of a step",),
             )
         elif loop.over.text != self.algorithm.loop:
-            known = [self.algorithm.loop]
-            self.context.unknown("unknown-loop", "loop over", loop.over, known)
+            walked = self.algorithm.loop
+            self.context.reporter.report(
+                "unknown-loop",
+                f"the steps of a tile walk over `{walked}`, not `{loop.over.text}`",
+                loop.over.span,
+                helps=(f"write `loop {loop.symbol.text} over {walked}`",),
+            )
         after = False
         for item in self.context.tree.program:
             if isinstance(item, ast.Block):
@@ -144,6 +149,14 @@ class _Walk:
 
     def _peel(self, step: ast.Peel, role: Role, place: _Place) -> None:
         parts = self.placed.parts[role.name]
+        if parts.peel:
+            self.context.reporter.report(
+                "said-twice",
+                f"`peel` is given twice in role `{role.name}`",
+                step.span,
+                helps=("keep one of the two",),
+            )
+            return
         parts.peel = True
         names = {op.name.text for op in _ops(place.block.steps)}
         masking = [op.name for op in self.algorithm.ops if op.masks]
@@ -205,7 +218,7 @@ class _Walk:
             return True
         loop = loop_of(self.context.tree)
         if loop is not None:
-            where = "outside" if inside else "inside"
+            where = self._side(op)
             self.context.reporter.report(
                 "wrong-place",
                 f"`{op.name}` runs once a {op.space}, so it belongs {where} the loop",
@@ -215,9 +228,13 @@ class _Walk:
             )
         return False
 
-    def _offset(
-        self, op: Op, node: ast.Op, indices: list[ast.Index], place: _Place
-    ) -> int | None:
+    def _side(self, op: Op) -> str:
+        """Return on which side of the loop's brackets an op belongs."""
+        if op.space is Space.STEP:
+            return "inside"
+        return "before" if is_before_steps(self.algorithm, op) else "after"
+
+    def _offset(self, op: Op, node: ast.Op, indices: list[ast.Index], place: _Place) -> int | None:
         """Take the loop index, the last one, off the list and return its offset."""
         if op.space is Space.TILE:
             return 0

@@ -79,13 +79,14 @@ def _can_take_turns(
         ]
         if different or value.name == first.name or node.memory.text != Storage.SMEM:
             why = different[0] if different else "only `smem` has rings of several values"
+            instead = f"give `{value.name}` a buffer of its own"
             if value.name == first.name:
-                why = "it is the same value"
+                why, instead = "it is the same value", "write it once"
             context.reporter.report(
                 "mixed-ring",
                 f"`{value.name}` cannot take turns with `{first.name}`: {why}",
                 word.span,
-                helps=(f"give `{value.name}` a buffer of its own",),
+                helps=(instead,),
             )
             return False
     return True

@@ -49,9 +49,7 @@ class Placed:
         """Remember ops that were reported, or that follow from what was."""
         self.lost |= set(ops)
 
-    def enter(
-        self, context: Context, use: OpUse, role: Role, all_groups: tuple[int, ...]
-    ) -> bool:
+    def enter(self, context: Context, use: OpUse, role: Role, all_groups: tuple[int, ...]) -> bool:
         """Enter one use; report it and return False if its op is placed already."""
         placed = self.uses[use.op.name]
         twice = [group for group in use.groups or (-1,) if group in placed]
@@ -97,6 +95,12 @@ def check_placement(context: Context, algorithm: Algorithm, placed: Placed) -> N
         for buffer in context.buffers.values():
             checks.ring(buffer)
             checks.registers(buffer)
+
+
+def is_before_steps(algorithm: Algorithm, op: Op) -> bool:
+    """Whether an op that runs once a tile comes before the steps in the sequential program."""
+    first_step = next(other for other in algorithm.ops if other.space is Space.STEP)
+    return algorithm.ops.index(op) < algorithm.ops.index(first_step)
 
 
 @dataclass(slots=True)
@@ -196,7 +200,7 @@ class _Checks:
                 self._needs_replicas(use, role)
         if not uses or role.warps == LANE_WARPS:
             return
-        note = Note(message=f"runs in `{role.name}`", label=Label(span=uses[0].span))
+        note = Note(message=f"the role `{role.name}` runs it", label=Label(span=uses[0].span))
         name = uses[0].op.name
         warps = self._warps_of(role)
         if role.warps > LANE_WARPS:
@@ -206,7 +210,7 @@ class _Checks:
             return
         self.context.reporter.report(
             "few-warps",
-            f"`{name}` needs {LANE_WARPS} warps to see all rows, `{role.name}` has {role.warps}",
+            f"`{name}` needs {LANE_WARPS} warps to see all rows, its role has {role.warps}",
             warps,
             notes=(note,),
             helps=(f"write `warps {LANE_WARPS}`, or place it in another role",),
@@ -235,10 +239,8 @@ class _Checks:
         parts = self.placed.parts[role.name]
         if not parts.loop:
             return
-        names = [op.name for op in self.algorithm.ops]
-        first_step = next(i for i, op in enumerate(self.algorithm.ops) if op.space is Space.STEP)
         for use in parts.before + parts.after:
-            early = names.index(use.op.name) < first_step
+            early = is_before_steps(self.algorithm, use.op)
             if early is (use in parts.before):
                 continue
             where = "before" if early else "after"
@@ -302,10 +304,17 @@ class _Checks:
                 use.span,
                 notes=(
                     Note(message=f"`{one}` is here", label=Label(span=first.span)),
-                    Note(message="the order of turns", label=Label(span=buffer.span)),
+                    Note(message="the order of turns", label=Label(span=self._held(buffer))),
                 ),
                 helps=helps,
             )
+
+    def _held(self, buffer: Buffer) -> Span:
+        """Return where a buffer says what it holds."""
+        for node in self.context.tree.buffers:
+            if node.holds and any(name.name.text == buffer.name for name in node.names):
+                return node.holds[0].span.to(node.holds[-1].span)
+        return buffer.span
 
     def registers(self, buffer: Buffer) -> None:
         """A value in registers never crosses a role, nor the groups of one."""
@@ -331,12 +340,16 @@ class _Checks:
             first = next(u for u in users if self.placed.role(u) != self.placed.role(last))
             report(
                 "register-crosses",
-                f"`{value}` is in registers, but `{first.op.name}` runs in "
-                f"`{self.placed.role(first)}` and `{last.op.name}` in `{self.placed.role(last)}`",
+                f"`{value}` is in registers, but `{first.op.name}` and `{last.op.name}` run in two "
+                "roles",
                 last.span,
+                f"in `{self.placed.role(last)}`",
                 notes=(
                     declared,
-                    Note(message=f"`{first.op.name}` is here", label=Label(span=first.span)),
+                    Note(
+                        message=f"the other op is in `{self.placed.role(first)}`",
+                        label=Label(span=first.span),
+                    ),
                 ),
                 helps=(
                     f"place {quoted([first.op.name, last.op.name], 'and')} in one role, or declare "

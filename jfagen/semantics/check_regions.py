@@ -112,9 +112,9 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
                 "bad-region",
                 f"`{buffer.name}` cannot share a place with `{first.name}`: {why}",
                 leaf.span,
-                notes=(
-                    Note(message=f"`{first.name}`", label=Label(span=first.span)),
-                    Note(message=f"`{buffer.name}`", label=Label(span=buffer.span)),
+                notes=tuple(
+                    Note(message=f"`{one.name}` is declared here", label=Label(span=one.span))
+                    for one in (first, buffer)
                 ),
                 helps=("buffers of a region have one memory, one depth and the same index",),
             )

@@ -57,7 +57,7 @@ class Context:
             f"the {kind} `{name.text}` is declared twice",
             name.span,
             notes=(Note(message="first declared here", label=Label(span=first)),),
-            helps=("rename one of the two, or drop it",),
+            helps=("drop one of the two" + ("" if kind == "size" else ", or rename it"),),
         )
 
     def number(self, count: ast.Count | None, default: int) -> int:

@@ -8,5 +8,3 @@ from . import capacity, complete, live, parity, race
 
 #: The rules that are checked, in the order in which their findings are most useful.
 RULES: tuple[ModuleType, ...] = (complete, capacity, live, parity, race)
-#: Rules of the design that nothing checks yet; the status block says so.
-NOT_CHECKED: tuple[str, ...] = ("intra-role", "fence", "tiles")

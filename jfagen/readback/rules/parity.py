@@ -1,0 +1,47 @@
+"""parity, on the text: no wait passes early or is lapped, no arrival falls into another phase."""
+
+from __future__ import annotations
+
+from ..finding import Finding, line_of
+from ..order import TextOrder
+
+ID = "parity"
+PROVES = "no wait passes early or is lapped"
+
+
+def check(order: TextOrder) -> list[Finding]:
+    """Find waits that can pass early or be lapped, and arrivals that can fall into another phase."""
+    closure = order.closure
+    assert closure is not None
+    found: dict[tuple[str, str], Finding] = {}
+    for place, (signal, number) in order.execution.waits.items():
+        node = order.starts[place]
+        after = order.completions.get((signal, number + 1))
+        if after is not None and not closure.ordered(node, after):
+            found.setdefault(
+                (signal.name, "lapped"),
+                Finding("parity", (line_of(order, place),), f"a wait on `{signal.name}` can be lapped"),
+            )
+        before = order.completions.get((signal, number - 1))
+        if before is not None and not closure.ordered(before, node):
+            found.setdefault(
+                (signal.name, "early"),
+                Finding("parity", (line_of(order, place),), f"a wait on `{signal.name}` can pass early"),
+            )
+    for (signal, number), sources in order.sources.items():
+        earlier = order.sources.get((signal, number - 1), [])
+        if any(
+            first != second and not closure.ordered(first, second)
+            for first in earlier
+            for second in sources
+        ):
+            place = order.execution.arrivals[signal, number][0]
+            found.setdefault(
+                (signal.name, "twice"),
+                Finding(
+                    "parity",
+                    (line_of(order, place),),
+                    f"arrivals of two phases of `{signal.name}` are not ordered",
+                ),
+            )
+    return list(found.values())

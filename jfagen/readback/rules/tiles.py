@@ -1,0 +1,68 @@
+"""tiles: every tile exactly once, whatever the number of SMs and tiles, by every role alike."""
+
+from __future__ import annotations
+
+from ..finding import Finding
+from ..kernel_text import KernelText
+from ..recorder import Cta
+from ..trace import ActionKind, Trace
+
+ID = "tiles"
+PROVES = "every tile dealt exactly once, for every number of SMs tried"
+
+#: Numbers of SMs and of tiles that are enumerated: fewer, as many and more of the one than the other.
+SMS, TILES = (1, 2, 3, 5), (1, 2, 5, 7)
+
+
+def check(text: KernelText, walk: str) -> list[Finding]:
+    """Enumerate grids and tile lists; return the first that is dealt wrongly.
+
+    Tiles have no steps here: the walk is the same for all, and the pipeline is never entered.
+
+    Args:
+        text: the kernel.
+        walk: how its tiles are dealt: `clc`, `one_per_cta`, or a static deal.
+    """
+    for number in TILES:
+        for ctas in SMS:
+            grid = number if walk in ("clc", "one_per_cta") else min(ctas, number)
+            found = _deal(text, walk, number, ctas, grid)
+            if found is not None:
+                return [found]
+    return []
+
+
+def _deal(text: KernelText, walk: str, number: int, ctas: int, grid: int) -> Finding | None:
+    running = min(ctas, grid)
+    handed = _handed(number, running) if walk == "clc" else [None] * grid
+    dealt: list[int] = []
+    for index in range(running if walk == "clc" else grid):
+        cta = Cta(index=index, number=grid, handed=handed[index])
+        trace = text.trace((0,) * number, cta=cta)
+        walks = set(trace.visited.values())
+        if len(walks) != 1:
+            return Finding("tiles", (0,), f"the roles of CTA {index} walk over different tiles")
+        mine = walks.pop()
+        if walk == "clc" and (wrong := _requests(trace, index, len(mine))) is not None:
+            return wrong
+        dealt += mine
+    if sorted(dealt) != list(range(number)):
+        return Finding("tiles", (0,), f"{number} tiles on {ctas} SMs are dealt as {sorted(dealt)}")
+    return None
+
+
+def _handed(number: int, running: int) -> list[tuple[int, ...] | None]:
+    """Return an uneven way to hand out the tiles that no running CTA started with."""
+    rest = list(range(running, number))
+    return [tuple(rest[index::running]) for index in range(running)]
+
+
+def _requests(trace: Trace, index: int, tiles_worked_on: int) -> Finding | None:
+    """One request for every tile, by one role; the last is refused and nobody asks again."""
+    asks = {
+        role: sum(action.kind is ActionKind.ASK for action in actions)
+        for role, actions in trace.actions.items()
+    }
+    if sorted(asks.values())[-1] == sum(asks.values()) == tiles_worked_on:
+        return None
+    return Finding("tiles", (0,), f"CTA {index} asks {sum(asks.values())} times for {tiles_worked_on}")
