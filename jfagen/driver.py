@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from .diagnostics import CompileError, Diagnostic, Label, Note, SourceFile
+from .diagnostics import CompileError, Diagnostic, Label, Note, SourceFile, near_match
 from .emit import Emitted, emit
 from .passes.channels import SyncPlan
 from .passes.needed import Family, Illegal, needed_families
@@ -112,11 +112,33 @@ def _legal(plan: Plan, result: T | Illegal) -> T:
     return result
 
 
+class NoSuchSchedule(Exception):
+    """Neither a file nor a bundled schedule has this name.
+
+    Attributes:
+        name: as it was given.
+        near: a bundled schedule that was probably meant, or None.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.near = near_match(name.removesuffix(".sched"), bundled_schedules())
+
+
+def bundled_schedules() -> list[str]:
+    """Return the names of the schedules that come with the package."""
+    root = data_dir("schedules")
+    return sorted(
+        path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.sched")
+    )
+
+
 def find_schedule(name: str) -> Path:
     """Return the file that a command line names: a path, or a bundled schedule without suffix.
 
     Raises:
-        FileNotFoundError: there is neither.
+        NoSuchSchedule: there is neither.
     """
     path = Path(name)
     if path.is_file():
@@ -124,7 +146,7 @@ def find_schedule(name: str) -> Path:
     bundled = data_dir("schedules") / f"{name.removesuffix('.sched')}.sched"
     if bundled.is_file():
         return bundled
-    raise FileNotFoundError(name)
+    raise NoSuchSchedule(name)
 
 
 def shown_path(path: Path) -> str:

@@ -13,6 +13,7 @@ import typer
 
 from .. import __version__
 from ..diagnostics import CompileError, render_all
+from ..driver import NoSuchSchedule
 from .build import build
 from .check import check
 from .explain import explain
@@ -70,11 +71,16 @@ def main() -> None:
     except CompileError as error:
         print(render_all(error.diagnostics, color=colored(sys.stderr)), file=sys.stderr)
         sys.exit(1)
-    except FileNotFoundError as error:
-        print(f"error: there is no schedule `{error.filename or error}`", file=sys.stderr)
-        sys.exit(2)
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+    except NoSuchSchedule as error:
+        print(f"error: there is no schedule `{error.name}`", file=sys.stderr)
+        if error.near is not None:
+            print(f"help: did you mean `{error.near}`?", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
+        # Whoever read has seen enough; nothing may be written to the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"`{error.filename}`: " if error.filename else ""
+        print(f"error: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        sys.exit(2)

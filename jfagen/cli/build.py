@@ -71,7 +71,9 @@ def _check_fresh(files: list[str], outputs: list[Output], directory: Path) -> No
         typer.echo(f"{out.path} is {out.state}", err=True)
     if stale:
         where = "" if directory == Path("generated") else f" -o {directory}"
-        typer.echo(f"run `jfagen build {' '.join(files)}{where}`", err=True)
+        edited = any(out.state in (State.EDITED, State.FOREIGN) for out in stale)
+        force = " --force" if edited else ""
+        typer.echo(f"run `jfagen build {' '.join(files)}{where}{force}`", err=True)
         raise typer.Exit(_STALE)
 
 

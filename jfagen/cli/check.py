@@ -1,19 +1,24 @@
-"""`jfagen check`: parse, plan and prove; nothing is written."""
+"""`jfagen check`: parse, plan and prove schedules, or prove the text of kernels."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..diagnostics import CompileError, as_dict
+from ..readback import Finding, ReadbackError, prove_text
+from ..readback.rules import ORDER_RULES, tiles
 from .build import Files, Timings, compile_all
 from .status import status_block, timing_lines
 
-_WRONG, _WRONG_CALL = 1, 2
+_WRONG = 1
+_SCHEDULE_LINE = re.compile(r"#.*\((\S+\.sched:\d+)\)")
 
 
 class Format(StrEnum):
@@ -28,24 +33,59 @@ def check(
     format: Annotated[Format, typer.Option(help="How findings are printed.")] = Format.TEXT,
     timings: Timings = False,
 ) -> None:
-    """Parse, plan and prove schedules; diagnostics go to standard error."""
-    emitted = [name for name in files if name.endswith(".py")]
-    if emitted:
-        typer.echo(f"error: checking emitted text (`{emitted[0]}`) is not built yet", err=True)
-        typer.echo("help: `jfagen run` executes it, `jfagen check` takes schedules", err=True)
-        raise typer.Exit(_WRONG_CALL)
+    """Prove schedules, or the text of kernels (.py), edited by hand or not."""
+    kernels = [Path(name) for name in files if name.endswith(".py")]
+    schedules = [name for name in files if not name.endswith(".py")]
+    found = [row for path in kernels for row in _check_text(path, shown=format is Format.TEXT)]
     try:
-        compiled = compile_all(files)
+        compiled = compile_all(schedules)
     except CompileError as error:
         if format is Format.TEXT:
             raise
-        json.dump([as_dict(found) for found in error.diagnostics], sys.stdout, indent=2)
-        sys.stdout.write("\n")
-        raise typer.Exit(_WRONG) from None
+        compiled, found = [], found + [as_dict(one) for one in error.diagnostics]
     if format is Format.JSON:
-        typer.echo("[]")
-        return
-    for one in compiled:
+        json.dump(found, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    for one in compiled if format is Format.TEXT else ():
         typer.echo(status_block(one))
         if timings:
             typer.echo(timing_lines(one))
+    if found:
+        raise typer.Exit(_WRONG)
+
+
+def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
+    """Return the findings on one kernel's text; print them, or what was proved."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        findings = prove_text(text)
+    except ReadbackError as error:
+        findings = [Finding("unreadable", (error.line,), error.message)]
+    lines = text.split("\n")
+    if shown and not findings:
+        typer.echo(path.as_posix())
+        for rule in (*ORDER_RULES, tiles):
+            typer.echo(f"  {rule.ID.ljust(12)}proved  {rule.PROVES}")
+    for finding in findings if shown else ():
+        typer.echo(f"error[{finding.rule}]: {finding.message}", err=True)
+        for line in filter(None, dict.fromkeys(finding.lines)):
+            place = f" ({where})" if (where := _schedule_place(lines, line)) else ""
+            typer.echo(f" --> {path.as_posix()}:{line}{place}", err=True)
+            typer.echo(f"  {line} | {lines[line - 1].strip()}", err=True)
+    return [
+        {
+            "id": finding.rule,
+            "message": finding.message,
+            "path": path.as_posix(),
+            "lines": list(finding.lines),
+        }
+        for finding in findings
+    ]
+
+
+def _schedule_place(lines: list[str], line: int) -> str:
+    """Return the schedule's line that the nearest comment above names."""
+    for text in reversed(lines[:line]):
+        if found := _SCHEDULE_LINE.search(text):
+            return found[1]
+    return ""

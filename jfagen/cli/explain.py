@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..driver import compile_file, find_schedule
+from ..diagnostics import near_match
+from ..driver import NoSuchSchedule, compile_file, find_schedule
 from ..explain import TOPICS, overlap_topic, rule_ids, rule_page
 
 _WRONG_CALL = 2
@@ -29,7 +30,16 @@ def explain(
     if file in rule_ids() and not Path(file).exists():
         typer.echo(rule_page(file))
         return
-    compiled = compile_file(find_schedule(file))
+    try:
+        path = find_schedule(file)
+    except NoSuchSchedule:
+        near = near_match(file, rule_ids())
+        if near is None:
+            raise
+        typer.echo(f"error: there is no rule and no schedule `{file}`", err=True)
+        typer.echo(f"help: did you mean `{near}`?", err=True)
+        raise typer.Exit(_WRONG_CALL) from None
+    compiled = compile_file(path)
     if what is None:
         typer.echo("\n\n".join(topic(compiled) for topic in TOPICS.values()))
         return
