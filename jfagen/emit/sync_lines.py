@@ -35,11 +35,15 @@ def merged(lines: list[Line]) -> list[str]:
 
 @dataclass(slots=True)
 class PointLines:
-    """Lines around one point of an op; those of a sliced point repeat for every `piece`."""
+    """Lines around one point of an op; those of a sliced point repeat for every `piece`.
+
+    `fenced` says that a proxy fence stands before the lines after it.
+    """
 
     before: list[Line] = field(default_factory=list)
     before_slice: list[Line] = field(default_factory=list)
     after_slice: list[Line] = field(default_factory=list)
+    fenced: bool = False
     after: list[Line] = field(default_factory=list)
 
 
@@ -89,6 +93,9 @@ class SyncSpeller:
     def of(self, place: OpPlace) -> OpSync:
         """Return the synchronisation of one op use."""
         spelled = OpSync(points=[PointLines() for _ in place.use.op.points])
+        for site in self.sync.fences:
+            if site.op == place.use.op.name:
+                spelled.points[site.point].fenced = True
         for channel in self.sync.channels:
             for end in channel.waits:
                 if self._takes_part(channel, end, place.use):

@@ -43,6 +43,12 @@ class OpView:
         """Return the lines after every slice of a point."""
         return _joined(merged(self.sync.points[point].after_slice))
 
+    def fence(self, point: int) -> str:
+        """Return the proxy fence after a point, where one is needed."""
+        if not self.sync.points[point].fenced:
+            return ""
+        return '# The async proxy reads these bytes.\ntlx.fence("async_shared")\n'
+
     def after(self, point: int) -> str:
         """Return the lines after a point."""
         return _joined(merged(self.sync.points[point].after))

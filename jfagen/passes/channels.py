@@ -115,9 +115,15 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """All channels, in the order in which the kernel allocates them."""
+    """All synchronisation of a kernel.
+
+    Attributes:
+        channels: in the order in which the kernel allocates them.
+        fences: sites whose stores to SMEM the async proxy reads: fenced before they are handed on.
+    """
 
     channels: tuple[Channel, ...]
+    fences: tuple[Site, ...] = ()
 
     @property
     def barriers(self) -> int:

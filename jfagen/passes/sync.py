@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ..algorithm import Engine, Mode, Space
 from ..plan import Plan, Site
 from ..semantics.program import Buffer
+from ..types import Storage
 from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When
 from .layout import Layout
 from .needed import Family, all_pairs
@@ -37,7 +38,25 @@ def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> Syn
     order = {buffer.name: index for index, buffer in enumerate(plan.program.buffers)}
     kinds = list(ChannelKind)
     channels.sort(key=lambda c: (order[c.buffers[0]], kinds.index(c.kind), c.name))
-    return SyncPlan(channels=tuple(_distinct_names(channels)))
+    return SyncPlan(channels=tuple(_distinct_names(channels)), fences=_fences(plan))
+
+
+def _fences(plan: Plan) -> tuple[Site, ...]:
+    """Return where warps write what TMA or the tensor core reads from SMEM."""
+    smem = {b.name for b in plan.program.buffers if b.storage is Storage.SMEM}
+    read = {
+        touch.buffer
+        for site, touches in plan.touches.items()
+        if plan.engine(site) in (Engine.STORE, Engine.MMA)
+        for touch in touches
+        if touch.mode is Mode.READ
+    }
+    return tuple(
+        site
+        for site, touches in plan.touches.items()
+        if plan.engine(site) is Engine.WARPS
+        and any(t.mode is not Mode.READ and t.buffer in smem & read for t in touches)
+    )
 
 
 def _classify(plan: Plan, family: Family) -> _Key:

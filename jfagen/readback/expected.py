@@ -7,7 +7,6 @@ from ..emit.names import tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
 from ..plan import Plan, Site, Touch, laps
 from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
-from ..types import Storage
 from .trace import Action, ActionKind, Region, RoleText, Signal
 
 
@@ -112,7 +111,7 @@ class ExpectedTrace:
                     )
                 )
             case Engine.WARPS:
-                self._warps(touches, reads, writes, step)
+                self._warps(site, reads, writes, step)
         commit = use.op.engine is Engine.MMA
         for _, signal in signals:
             kind = ActionKind.COMMIT if commit else ActionKind.ARRIVE
@@ -120,25 +119,19 @@ class ExpectedTrace:
 
     def _warps(
         self,
-        touches: tuple[Touch, ...],
+        site: Site,
         reads: tuple[Region, ...],
         writes: tuple[Region, ...],
         step: int,
     ) -> None:
         updates = tuple(
             self._region(t, step)
-            for t in touches
+            for t in self.plan.touches[site]
             if t.mode is Mode.UPDATE and step >= t.first_step
         )
         self.actions += [Action(ActionKind.READ, 0, reads=(r,)) for r in reads + updates]
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
-        smem = [
-            t
-            for t in touches
-            if t.mode is not Mode.READ
-            and self.program.buffer(t.buffer).storage is Storage.SMEM
-        ]
-        if smem:
+        if site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
 
     def _ends(
