@@ -51,11 +51,11 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
                     comment="column slices, handed over one by one",
                 )
             )
-    loaded = {name for c in sync.channels if c.arrival is Arrival.BYTES for name in c.buffers}
+    loaded = {c.buffers[0]: c.bytes for c in sync.channels if c.arrival is Arrival.BYTES}
     found += [
         Constant(
             name=bytes_name(buffer.name),
-            value=str(buffer.bytes),
+            value=str(loaded[buffer.name]),
             comment=f"{' x '.join(map(str, buffer.shape))} {buffer.dtype}",
         )
         for buffer in program.buffers

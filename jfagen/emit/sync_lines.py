@@ -164,8 +164,9 @@ class SyncSpeller:
         counters, shift = place.counters, place.shift
         depth = slots_text(self.program, channel)
         what = channel.name
-        if channel.kind is not ChannelKind.AFTER:
-            what = self.program.buffer(channel.buffers[0]).holds[end.position]
+        buffer = self.program.buffer(channel.buffers[0])
+        if channel.kind is not ChannelKind.AFTER and channel.slots == buffer.depth:
+            what = buffer.holds[end.position]
         if channel.per is Space.TILE:
             if channel.slots > 1:
                 return counters.tile_ring(what, depth)

@@ -105,7 +105,7 @@ def _apart(plan: Plan, region: Region, one: str, other: str) -> list[str]:
 def _writer(plan: Plan, found: Touch) -> OpUse:
     """Return the op that wrote what was found."""
     op = plan.program.algorithm.writers(found.value)[-1]
-    group = found.group if op.grouped else -1
+    group = max(found.group, 0) if op.grouped else -1
     return plan.placed[op.name, group].use
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from ...algorithm import Engine, Space
 from ...diagnostics import Diagnostic, Label
 from ...graph.closure import find_cycle, has_cycle_without_progress
-from ...passes.channels import Channel
+from ...passes.channels import Arrival, Channel
 from ...plan import Plan, Site
 from ...semantics.program import GroupRef, OpUse
 from ..subject import Subject
@@ -27,6 +27,9 @@ Marked = tuple[str, str, int]
 def check(subject: Subject) -> list[Diagnostic]:
     """Return the shortest deadlock found, or nothing."""
     plan, sync = subject.plan, subject.sync
+    for channel in sync.channels:
+        if found := _wrong_bytes(plan, channel):
+            return found
     for realized in subject.realized:
         for waiting in realized.waits:
             channel = sync.channels[waiting.completion[0]]
@@ -44,6 +47,23 @@ def check(subject: Subject) -> list[Diagnostic]:
                 helps=("make a ring deeper, or move an op to a later step",),
             )
         ]
+    return []
+
+
+def _wrong_bytes(plan: Plan, channel: Channel) -> list[Diagnostic]:
+    """A phase that expects other bytes than its load brings is never complete, or too early."""
+    for end in channel.signals if channel.arrival is Arrival.BYTES else ():
+        loaded = plan.program.buffer(channel.buffers[0]).bytes
+        if loaded != channel.bytes:
+            load = plan.at(end.site).use
+            return [
+                Diagnostic(
+                    id="deadlock",
+                    message=f"`{channel.name}` expects {channel.bytes:,} bytes, `{load.op.name}` "
+                    f"brings {loaded:,}",
+                    label=Label(span=load.span),
+                )
+            ]
     return []
 
 

@@ -8,7 +8,7 @@ complete.
 from __future__ import annotations
 
 from ...diagnostics import Diagnostic, Label, Note
-from ...passes.channels import Channel
+from ...passes.channels import Channel, ChannelKind
 from ..realize import Realized
 from ..subject import Subject
 
@@ -18,13 +18,28 @@ PROVES = "no wait passes early or is lapped"
 
 def check(subject: Subject) -> list[Diagnostic]:
     """Return one diagnostic for every channel whose phases can be confused."""
-    found: dict[str, Diagnostic] = {}
+    found = {channel.name: d for channel in subject.sync.channels for d in _depth(subject, channel)}
     for realized in subject.realized:
         if realized.closure is None:
             continue
         _check_waits(subject, realized, found)
         _check_arrivals(subject, realized, found)
     return list(found.values())
+
+
+def _depth(subject: Subject, channel: Channel) -> list[Diagnostic]:
+    """A ring and its barriers count uses alike: they need the same number of slots."""
+    buffer = subject.plan.program.buffer(channel.buffers[0])
+    if channel.kind is ChannelKind.AFTER or channel.slots == buffer.depth:
+        return []
+    return [
+        Diagnostic(
+            id="parity",
+            message=f"`{buffer.name}` has {buffer.depth} slots and its barrier `{channel.name}` "
+            f"{channel.slots}",
+            label=Label(span=buffer.span),
+        )
+    ]
 
 
 def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
@@ -34,7 +49,9 @@ def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnost
         index, group, piece, number = waiting.completion
         channel = subject.sync.channels[index]
         lapping = realized.completions.get((index, group, piece, number + channel.slots))
-        if lapping is None or closure.ordered(waiting.node, lapping):
+        earlier = realized.completions.get((index, group, piece, number - channel.slots))
+        safe = earlier is None or closure.ordered(earlier, waiting.node)
+        if safe and (lapping is None or closure.ordered(waiting.node, lapping)):
             continue
         event = realized.unrolled.events[waiting.node]
         assert event.use is not None
@@ -75,6 +92,8 @@ def _check_arrivals(subject: Subject, realized: Realized, found: dict[str, Diagn
     for completion, sources in realized.signals.items():
         index, group, piece, number = completion
         channel = subject.sync.channels[index]
+        if len(sources) > channel.arrivals:
+            _too_many(subject, channel, len(sources), found)
         earlier = realized.completions.get((index, group, piece, number - channel.slots))
         if earlier is None:
             continue
@@ -92,3 +111,17 @@ def _check_arrivals(subject: Subject, realized: Realized, found: dict[str, Diagn
                         helps=(_help(subject, channel),),
                     ),
                 )
+
+
+def _too_many(
+    subject: Subject, channel: Channel, arrivals: int, found: dict[str, Diagnostic]
+) -> None:
+    found.setdefault(
+        channel.name,
+        Diagnostic(
+            id="parity",
+            message=f"a phase of `{channel.name}` is complete after {channel.arrivals} of "
+            f"{arrivals} arrivals",
+            label=Label(span=subject.plan.at(channel.signals[0].site).use.span),
+        ),
+    )
