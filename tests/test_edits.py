@@ -1,0 +1,135 @@
+"""The edits that a kernel engineer makes first, each with its known answer."""
+
+from __future__ import annotations
+
+import pytest
+from builders import compiled, compiled_text, edited
+
+from jfagen.diagnostics import CompileError, render_all
+from jfagen.machine.trial import Problem, run_trial
+from jfagen.readback.kernel_text import parse_kernel
+from jfagen.toolchain import compile_text
+
+LENGTHS = (0, 1, 129, 300, 517)
+MMA = "mma        { pv[0][i-1]  qk[0][i]  pv[1][i-1]  qk[1][i] }"
+REGION = "  region scores[g] { s over (p, alpha, row_sum, row_max) }"
+TILES = "order longest_first by kv_length  next clc asked by load"
+
+SLICES = [(f"slices_{n}", (("slices 2", f"slices {n}"),)) for n in (1, 4)]
+DEPTHS = [("depth_2", (("depth 3", "depth 2"),))] + [
+    (f"depth_{n}_out_over_q", (("depth 3", f"depth {n}"), (REGION, f"{REGION}\n  region io[g] {{ out over q }}")))
+    for n in (4, 5)
+]  # fmt: skip
+RESCALE = (
+    "rescale_in_softmax",
+    (
+        ("softmax[g] { peel  softmax[g][i] }", "softmax[g] { peel  softmax[g][i]  rescale[g][i] }"),
+        ("    correction { rescale[g][i] }\n", ""),
+        ("tmem alpha[g] : f32[m]", "reg alpha[g] : f32[m]"),
+        ("(p, alpha, row_sum, row_max)", "(p, row_sum, row_max)"),
+    ),
+)
+ORDERS = [
+    ("rotated", ((MMA, "mma        { qk[0][i]  pv[1][i-1]  qk[1][i]  pv[0][i] }"),)),
+    ("unpipelined", ((MMA, "mma        { qk[0][i]  qk[1][i]  pv[0][i]  pv[1][i] }"),)),
+]
+NO_PEEL = ("no_peel", (("{ peel  softmax[g][i] }", "{ softmax[g][i] }"),))
+ONE_GROUP = (
+    "one_group",
+    (
+        ("m 128 x 2 as g", "m 128 x 1 as g"),
+        (MMA, "mma        { pv[0][i-1]  qk[0][i] }"),
+    ),
+)
+SOURCES = [
+    ("given_static", ((TILES, "order given  next static deal round_robin"),)),
+    ("given_clc", ((TILES, "order given  next clc asked by load"),)),
+    ("longest_static", ((TILES, "order longest_first by kv_length  next static deal round_robin"),)),
+    ("longest_zigzag", ((TILES, "order longest_first by kv_length  next static deal zigzag"),)),
+]
+LEGAL = dict([*DEPTHS, RESCALE, *ORDERS, NO_PEEL, *SLICES, ONE_GROUP, *SOURCES])
+
+
+def refusal(*edits):
+    with pytest.raises(CompileError) as caught:
+        compiled_text(edited("fwd", *edits))
+    return render_all(caught.value.diagnostics)
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_legal_edit_is_proved_and_computes_the_right_numbers(name):
+    one = compiled("fwd", *LEGAL[name])
+    for policy in ("random", "late", "at_once"):
+        problem = Problem(lengths=LENGTHS, rising=policy != "random")
+        result = run_trial(one.kernel.text, problem, policy=policy, sms=2)
+        assert result.right, (policy, result.outcome.text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_legal_edit_compiles_for_the_target_within_its_budget(name):
+    made = compile_text(compiled("fwd", *LEGAL[name]).kernel.text)
+    assert made.findings == ()
+
+
+def test_a_ring_of_four_is_refused_with_the_bytes_and_the_way_out():
+    shown = refusal(("depth 3", "depth 4"))
+    assert "262,144 bytes" in shown and "`kv`" in shown
+    assert "out over q" in shown
+
+
+def test_with_alpha_in_registers_no_barrier_hands_it_over():
+    one = compiled("fwd", *RESCALE[1])
+    assert not [c for c in one.sync.channels if "alpha" in c.name]
+    assert [use.op.name for use in one.program.program_of("correction").uses()] == ["finish"]
+
+
+def test_a_rotation_is_the_same_sequence_of_matmuls():
+    def matmuls(one):
+        trace = parse_kernel(one.kernel.text).trace((4, 1))
+        role = next(role for role in trace.actions if role.name == "mma")
+        return [
+            (action.reads, action.writes, action.accumulates)
+            for action in trace.actions[role]
+            if action.kind == "mma"
+        ]
+
+    assert matmuls(compiled("fwd", *LEGAL["rotated"])) == matmuls(compiled("fwd"))
+
+
+def test_scores_before_the_last_p_is_read_are_refused():
+    order = "mma        { qk[0][i]  qk[1][i]  pv[0][i-1]  pv[1][i-1] }"
+    shown = refusal((MMA, order))
+    assert "order-cycle" in shown
+    assert "`p`" in shown and "`s`" in shown and "overwrites" in shown
+
+
+def test_without_peel_barriers_and_columns_stay_and_one_loop_has_the_mask():
+    one, whole = compiled("fwd"), compiled("fwd", *NO_PEEL[1])
+    assert whole.sync == one.sync
+    assert whole.placement == one.placement
+    loops = "for step in range("
+    assert whole.kernel.text.count(loops) == one.kernel.text.count(loops) - 1
+    assert whole.kernel.text.count("mask_columns(") == one.kernel.text.count("mask_columns(")
+
+
+def test_slices_multiply_the_full_barrier_of_p_alone():
+    for slices in (1, 2, 4):
+        one = compiled("fwd", ("slices 2", f"slices {slices}"))
+        numbers = {c.name: c.barriers for c in one.sync.channels}
+        rest = {name: n for name, n in numbers.items() if name != "p_full"}
+        assert numbers["p_full"] == 2 * slices
+        assert sum(rest.values()) == 26
+
+
+def test_one_group_takes_half_of_everything():
+    one = compiled("fwd", *ONE_GROUP[1])
+    assert one.placement.allocated == 256
+    assert one.placement.smem_bytes == 163_840
+    assert one.resources.threads == 12 * 32
+    assert one.resources.registers["correction"] == 256
+
+
+def test_zigzag_with_launch_control_is_refused_with_the_reason():
+    shown = refusal((TILES, "order longest_first by kv_length  next clc deal zigzag asked by load"))
+    assert "fixed lists" in shown
