@@ -1,7 +1,7 @@
 """Whether two kernel texts order their conflicting accesses alike; shares only the text's parser.
 
-Everything here is written again on purpose: barriers are replayed by phase numbers, happens-before is
-a set per action, and memory is laid out anew. Nothing of the prover is imported.
+Everything here is written again on purpose: barriers are replayed by phase numbers, happens-before
+is a set per action, and memory is laid out anew. Nothing of the prover is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ def same_order(original, mutant, text):
     """Return why `text` is as good as the original's, or None if it is not.
 
     Every pair of accesses that conflicts in the original must be ordered the same way, what newly
-    conflicts must be ordered, every read must see the writes that it saw, and no phase may be lapped.
+    conflicts must be ordered, every read must see the writes that it saw, and no phase may be
+    lapped.
     """
     return compare(original, text, copies=True) or compare(original, text, copies=False)
 

@@ -1,4 +1,4 @@
-"""Mutants of a compiled schedule: one change in the result of Plan, Placement or Sync, then emitted.
+"""Mutants of a compiled schedule: one change in the result of Plan, Placement or Sync, emitted.
 
 The text follows the changed result, so the round trip agrees and the rules alone have to judge.
 """
@@ -92,11 +92,16 @@ def channel_mutants(channel: Channel) -> Iterator[tuple[str, str, Channel]]:
         for size in (channel.bytes // 2, channel.bytes * 2):
             yield "change a byte count", str(size), replace(channel, bytes=size)
     ring = channel.kind is not ChannelKind.AFTER
-    for kind, slots in (("shorten a depth", channel.slots - 1), ("lengthen a depth", channel.slots + 1)):
+    for kind, slots in (
+        ("shorten a depth", channel.slots - 1),
+        ("lengthen a depth", channel.slots + 1),
+    ):
         if slots:
             lag = slots if channel.lag else 0
-            yield kind, f"to {slots}" if ring else f"slots {slots}", replace(
-                channel, slots=slots, lag=lag
+            yield (
+                kind,
+                f"to {slots}" if ring else f"slots {slots}",
+                replace(channel, slots=slots, lag=lag),
             )
 
 
@@ -133,8 +138,10 @@ def changed_depths(plan: Plan) -> Iterator[tuple[str, str, Plan]]:
                 changed = tuple(
                     replace(b, depth=depth) if b is buffer else b for b in program.buffers
                 )
-                yield kind, f"buffer {buffer.name} to {depth}", make_plan(
-                    replace(program, buffers=changed)
+                yield (
+                    kind,
+                    f"buffer {buffer.name} to {depth}",
+                    make_plan(replace(program, buffers=changed)),
                 )
 
 

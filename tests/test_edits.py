@@ -17,9 +17,12 @@ TILES = "order longest_first by kv_length  next clc asked by load"
 
 SLICES = [(f"slices_{n}", (("slices 2", f"slices {n}"),)) for n in (1, 4)]
 DEPTHS = [("depth_2", (("depth 3", "depth 2"),))] + [
-    (f"depth_{n}_out_over_q", (("depth 3", f"depth {n}"), (REGION, f"{REGION}\n  region io[g] {{ out over q }}")))
+    (
+        f"depth_{n}_out_over_q",
+        (("depth 3", f"depth {n}"), (REGION, f"{REGION}\n  region io[g] {{ out over q }}")),
+    )
     for n in (4, 5)
-]  # fmt: skip
+]
 RESCALE = (
     "rescale_in_softmax",
     (
@@ -44,7 +47,10 @@ ONE_GROUP = (
 SOURCES = [
     ("given_static", ((TILES, "order given  next static deal round_robin"),)),
     ("given_clc", ((TILES, "order given  next clc asked by load"),)),
-    ("longest_static", ((TILES, "order longest_first by kv_length  next static deal round_robin"),)),
+    (
+        "longest_static",
+        ((TILES, "order longest_first by kv_length  next static deal round_robin"),),
+    ),
     ("longest_zigzag", ((TILES, "order longest_first by kv_length  next static deal zigzag"),)),
 ]
 LEGAL = dict([*DEPTHS, RESCALE, *ORDERS, NO_PEEL, *SLICES, ONE_GROUP, *SOURCES])

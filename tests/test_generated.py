@@ -46,7 +46,11 @@ def test_no_name_is_assigned_and_never_read(name):
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (loaded if isinstance(node.ctx, ast.Load) else stored).add(node.id)
-    unread = stored - loaded - {"_", "SIGNATURE", "CONSTEXPRS", "KERNEL", "ALGORITHM", "TARGET", "BUDGET"}
+    unread = (
+        stored
+        - loaded
+        - {"_", "SIGNATURE", "CONSTEXPRS", "KERNEL", "ALGORITHM", "TARGET", "BUDGET"}
+    )
     assert not unread
     functions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} - {"forward"}
     assert functions <= loaded

@@ -15,7 +15,7 @@ from mutation import KINDS, Mutant, mutants
 from jfagen.emit import emit
 from jfagen.proof import count_resources, make_subject
 from jfagen.proof.rules import RULES
-from jfagen.readback import ReadbackError, verify_text
+from jfagen.readback import verify_text
 
 
 def refused(mutant: Mutant) -> str | None:

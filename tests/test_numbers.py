@@ -91,6 +91,10 @@ def test_random_lengths_in_a_long_sweep(name):
 
     rng = random.Random(name)
     for seed in range(60):
-        lengths = tuple(rng.choice([0, 1, 63, 64, 65, 127, 128, 129, 255, 400, 900]) for _ in range(6))
+        lengths = tuple(
+            rng.choice([0, 1, 63, 64, 65, 127, 128, 129, 255, 400, 900]) for _ in range(6)
+        )
         problem = Problem(lengths=lengths, queries=rng.choice([64, 256, 300]), rising=seed % 3 == 0)
-        right(name, problem, seed=seed, sms=rng.randint(1, 5), policy=rng.choice(["random", "late"]))
+        right(
+            name, problem, seed=seed, sms=rng.randint(1, 5), policy=rng.choice(["random", "late"])
+        )

@@ -11,7 +11,6 @@ from ..plan import Plan
 from ..semantics.program import Arrangement, Beside, Leaf, Program
 from ..types import Storage
 
-
 #: The widest line of a table; kernels move it in by four.
 WIDTH = 112
 

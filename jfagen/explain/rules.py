@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from ..proof.rules import RULES
-from ..readback.rules import TEXT_ONLY
+from ..readback import TEXT_RULES
 
 ASSUMPTIONS = """\
 assumptions of every proof:
@@ -17,12 +17,12 @@ assumptions of every proof:
 
 def rule_ids() -> list[str]:
     """Return the ids of all rules."""
-    return [rule.ID for rule in (*RULES, *TEXT_ONLY)]
+    return [rule.ID for rule in (*RULES, *TEXT_RULES)]
 
 
 def rule_page(rule_id: str) -> str:
     """Return the page of one rule; KeyError for an unknown id."""
-    for rule in (*RULES, *TEXT_ONLY):
+    for rule in (*RULES, *TEXT_RULES):
         if rule.ID == rule_id:
             return f"{inspect.cleandoc(rule.__doc__ or '')}\n\n{ASSUMPTIONS}"
     raise KeyError(rule_id)

@@ -17,7 +17,10 @@ class Released:
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """One mbarrier. `pending` arrivals and `bytes_due` of the phase that is not complete yet."""
+    """One mbarrier. `pending` arrivals and `bytes_due` of the phase that is not complete yet.
+
+    `phases` lists what each completed phase released, if that is kept.
+    """
 
     name: str
     array: int
@@ -29,6 +32,7 @@ class Slot:
     completed: int = 0
     arriving: Released = field(default_factory=Released)
     released: Released = field(default_factory=Released)
+    phases: list[Released] | None = None
 
     def passes(self, parity: int) -> bool:
         """Tell whether the phase with that parity is the last completed one."""
@@ -68,6 +72,8 @@ class Slot:
             self.pending = self.count
             self.released = self.arriving
             self.arriving = Released()
+            if self.phases is not None:
+                self.phases.append(self.released)
 
     def detail(self) -> str:
         """Return what the current phase still lacks, for a deadlock report."""

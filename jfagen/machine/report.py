@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from .values import Value
+
+if TYPE_CHECKING:
+    from .order_log import OrderLog
 
 
 class Kind(StrEnum):
@@ -30,6 +34,21 @@ class Place:
         """Return `role `mma` of CTA 0, line 12 (fwd.sched:3)`."""
         schedule = f" ({self.schedule})" if self.schedule else ""
         return f"role `{self.role}` of CTA {self.cta}, line {self.line}{schedule}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Event:
+    """One call of a role, or the completion of what it put under way.
+
+    `number` counts the scheduler's choices before it, `passed` those before a wait went on: None
+    while it waits.
+    """
+
+    number: int
+    place: Place
+    what: str
+    waits: bool = False
+    passed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +136,9 @@ class Outcome:
     `outputs` are what the host function returned, as numpy arrays (bfloat16 widened to float32),
     empty unless `kind` is results. `trace` is a hash of all scheduling choices. `tiles` lists the
     CTA ids that each running CTA worked on, in order.
+
+    Kept if they were asked for: `choices` lists for each launch the holds that turn the default
+    order into this one, `events` the last calls of each role, `order` what was ordered.
     """
 
     kind: Kind
@@ -127,6 +149,9 @@ class Outcome:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     tiles: tuple[tuple[int, ...], ...] = field(default=())
+    choices: tuple[tuple[str, ...], ...] = ()
+    events: tuple[Event, ...] = ()
+    order: tuple[OrderLog, ...] = ()
 
     @property
     def ok(self) -> bool:

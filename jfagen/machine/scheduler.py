@@ -13,6 +13,7 @@ import greenlet  # type: ignore[import-untyped]
 import numpy as np
 
 from .barriers import Released
+from .interleaving import DefaultOrder
 from .memory import View
 from .report import Blocked, Deadlock, Fault, MachineFault, MachineStop, Place
 from .values import Value
@@ -22,10 +23,20 @@ STEP_BOUND = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How the scheduler chooses: `random`, `late`, `at_once`, or `starve` with a role's name."""
+    """How the scheduler chooses: `random`, `late`, `at_once`, or `starve` with a role's name.
+
+    `default` is the default order: with `role` or `late` it puts off that role's steps or all
+    operations, and for each launch what `holds` lists for it.
+    """
 
     name: str
     role: str = ""
+    late: bool = False
+    holds: tuple[tuple[str, ...], ...] = ()
+
+    def text(self) -> str:
+        """Return the policy as a command line spells it."""
+        return f"{self.name}={self.role}" if self.role else self.name
 
 
 def parse_policy(text: str) -> Policy:
@@ -55,6 +66,11 @@ class Operation:
     cta: Value = None
     queue: deque[Operation] | None = None
     done: bool = False
+    label: str = ""
+
+    def next_label(self) -> str:
+        """Return `ROLE@CTA operation N`, the N-th that the role put under way."""
+        return self.label
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +94,13 @@ class Role:
     store_groups: deque[Operation] = field(default_factory=deque)
     tmem_loads: list[tuple[View, Place]] = field(default_factory=list)
     fiber: Value = None
+    label: str = ""
+    resumed: int = 0
+    submitted: int = 0
+
+    def next_label(self) -> str:
+        """Return `ROLE@CTA step N`, the N-th time that the role is let run."""
+        return f"{self.label} step {self.resumed + 1}"
 
     def matches(self, name: str) -> bool:
         """Tell whether `name` means this role, with or without its index."""
@@ -87,7 +110,15 @@ class Role:
 class Scheduler:
     """Runs roles as greenlets until all are done or nothing can go on."""
 
-    def __init__(self, *, seed: int, policy: Policy, step_bound: int) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        policy: Policy,
+        step_bound: int,
+        launch: int = 0,
+        keep_choices: bool = False,
+    ) -> None:
         self.random = random.Random(seed)
         self.policy = policy
         self.step_bound = step_bound
@@ -97,6 +128,13 @@ class Scheduler:
         self.current: Role | None = None
         self.started = 0
         self.starved_exists = not policy.role
+        self.order: DefaultOrder[Role, Operation] | None = None
+        if policy.name == "default":
+            holds = policy.holds[launch] if launch < len(policy.holds) else ()
+            self.order = DefaultOrder(holds, self._put_off if policy.role or policy.late else None)
+        elif keep_choices:
+            self.order = DefaultOrder()
+        self._labels: dict[str, int] = {}
         self._role_ended = False
         self._trace = array("q")
         self._main = greenlet.getcurrent()
@@ -112,9 +150,20 @@ class Scheduler:
 
         role.number = self.started
         self.started += 1
+        role.label = self._new_label(f"{role.name}@{role.cta.number}")
         role.fiber = greenlet.greenlet(run, self._main)
         self.roles.append(role)
         self.starved_exists |= role.matches(self.policy.role)
+
+    def _new_label(self, label: str) -> str:
+        """Return a label; roles of one name in a CTA are told apart."""
+        self._labels[label] = self._labels.get(label, 0) + 1
+        return label if self._labels[label] == 1 else f"{label}#{self._labels[label]}"
+
+    def _put_off(self, actor: Role | Operation) -> bool:
+        if isinstance(actor, Role):
+            return bool(self.policy.role) and actor.matches(self.policy.role)
+        return self.policy.late
 
     def pause(self) -> None:
         """Let the scheduler choose again."""
@@ -131,12 +180,21 @@ class Scheduler:
 
     def submit(self, operation: Operation) -> None:
         """Put an asynchronous operation under way."""
+        role = self.current
+        if role is not None:
+            role.submitted += 1
+            operation.label = f"{role.label} operation {role.submitted}"
         if operation.queue is None:
             self.pending.append(operation)
             return
         operation.queue.append(operation)
         if len(operation.queue) == 1:
             self.pending.append(operation)
+
+    @property
+    def choices_made(self) -> int:
+        """Return how often the scheduler has chosen so far."""
+        return len(self._trace)
 
     def trace(self) -> str:
         """Return the hash of all choices so far."""
@@ -181,6 +239,15 @@ class Scheduler:
         return True
 
     def _choose(self, ready: list[Role]) -> Role | Operation:
+        if self.order is None:
+            return self._pick(ready)
+        if self.policy.name == "default":
+            return self.order.choose(ready, self.pending)
+        chosen = self._pick(ready)
+        self.order.explain(chosen, ready, self.pending)
+        return chosen
+
+    def _pick(self, ready: list[Role]) -> Role | Operation:
         name = self.policy.name
         if name == "at_once" and self.pending:
             return self.pending[0]
@@ -195,6 +262,7 @@ class Scheduler:
 
     def _resume(self, role: Role) -> None:
         self.current = role
+        role.resumed += 1
         try:
             role.fiber.switch()
         finally:

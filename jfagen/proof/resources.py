@@ -13,7 +13,8 @@ from ..types import Storage
 #: SMEM of a cluster-launch-control channel of one stage: a 16-byte answer and two mbarriers.
 CLC_BYTES = 32
 #: The most SMEM that the toolchain was seen to add: scalars that it hands to the roles, the
-#: tensor-memory address, and padding. Measured on compiled kernels: 312 to 568 bytes, fbtriton 3.7.4.
+#: tensor-memory address, and padding. Measured on compiled kernels: 312 to 568 bytes with
+#: fbtriton 3.7.4.
 CAPTURE_BYTES = 568
 
 

@@ -1,13 +1,14 @@
-"""Read a kernel's text back: its trace, the round trip to the plan, and rules on the text itself."""
+"""Read a kernel's text back: its trace, the round trip to the plan, rules on the text itself."""
 
 from __future__ import annotations
 
 from .finding import Finding
 from .recorder import ReadbackError
-from .verify import TEXT_PROVES, prove_text, verify_text
+from .verify import TEXT_PROVES, TEXT_RULES, prove_text, verify_text
 
 __all__ = [
     "TEXT_PROVES",
+    "TEXT_RULES",
     "Finding",
     "ReadbackError",
     "prove_text",

@@ -1,4 +1,17 @@
-"""Round trip: the text's trace must equal the plan's, action by action."""
+"""round-trip: the emitted text does what the plan says, action by action.
+
+What: the text is executed without numbers for a few tiles; every role's waits, arrivals, phases,
+bytes, accesses, fences and stores must equal those of plan, channels and placement, and so must the
+declared barriers, tiles, overlaps and roles.
+
+Why: the rules prove the plan. A template that spells something else would void the proof.
+
+Example: an accumulator that is read before a barrier in the text and after it in the plan.
+
+Fix: this is a mistake of the compiler or its templates, never of a schedule.
+
+Assumes: consecutive waits may be swapped, and so may consecutive arrivals.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +32,10 @@ _SORTED = (ActionKind.WAIT, ActionKind.ARRIVE, ActionKind.COMMIT)
 _ACCESSES = (ActionKind.READ, ActionKind.WRITE)
 
 
+ID = "round-trip"
+PROVES = "the emitted text does what the plan says, action by action"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One place where the text and the plan disagree.
@@ -32,9 +49,7 @@ class Difference:
     message: str
 
 
-def differences(
-    plan: Plan, placement: Placement, sync: SyncPlan, trace: Trace
-) -> list[Difference]:
+def differences(plan: Plan, placement: Placement, sync: SyncPlan, trace: Trace) -> list[Difference]:
     """Return where the text's trace departs from the plan: the first place of every role."""
     found = [*_barrier_differences(sync, trace), *_tile_differences(plan, placement, trace)]
     expected = ExpectedTrace(plan, sync, trace.trips).roles()
@@ -57,9 +72,7 @@ def normal(actions: tuple[Action, ...]) -> list[Action]:
     flat: list[Action] = []
     for action in actions:
         flat.append(replace(action, commits=(), tensor=_tensor(action)))
-        flat += [
-            Action(ActionKind.COMMIT, action.line, signal=signal) for signal in action.commits
-        ]
+        flat += [Action(ActionKind.COMMIT, action.line, signal=signal) for signal in action.commits]
     flat = _globals_merged(flat)
     found: list[Action] = []
     for kind, run in groupby(flat, key=_group_key):
@@ -105,11 +118,11 @@ def _merged(accesses: list[Action]) -> list[Action]:
             ranges[key] = (line, min(start, region.start), max(stop, region.stop))
     found: list[Action] = []
     for (kind, array, copy), (line, start, stop) in sorted(ranges.items()):
-        region = (Region(array, copy, start, stop),)
+        whole = (Region(array, copy, start, stop),)
         if kind is ActionKind.READ:
-            found.append(Action(kind, line, reads=region))
+            found.append(Action(kind, line, reads=whole))
         else:
-            found.append(Action(kind, line, writes=region))
+            found.append(Action(kind, line, writes=whole))
     return found
 
 
@@ -140,7 +153,9 @@ def words(action: Action) -> str:
         parts.append(f"{action.value} bytes")
     for verb, regions in (("of", action.reads), ("into", action.writes)):
         for region in regions:
-            parts.append(f"{verb} `{region.array}[{region.copy}]` {region.start}..{region.stop - 1}")
+            parts.append(
+                f"{verb} `{region.array}[{region.copy}]` {region.start}..{region.stop - 1}"
+            )
     if action.kind is ActionKind.MMA:
         parts.append("accumulating" if action.accumulates else "overwriting")
     if action.tensor:

@@ -102,8 +102,7 @@ class ExpectedTrace:
                 self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA:
                 accumulates = any(
-                    t.mode is Mode.UPDATE and (site.slice or step >= t.first_read)
-                    for t in touches
+                    t.mode is Mode.UPDATE and (site.slice or step >= t.first_read) for t in touches
                 )
                 self.actions.append(
                     Action(

@@ -131,7 +131,7 @@ class Extensions:
         b: View,
         acc: View,
         use_acc: object = True,
-        mBarriers: tuple[Signal, ...] | list[Signal] = (),  # noqa: N803
+        mBarriers: tuple[Signal, ...] | list[Signal] = (),
         force_async: bool = False,
     ) -> None:
         """Record an MMA."""

@@ -123,9 +123,7 @@ def parse_kernel(text: str) -> KernelText:
     if not isinstance(kernel, str) or not isinstance(signature, dict) or algorithm is None:
         raise ReadbackError("the file declares no KERNEL, SIGNATURE and ALGORITHM", 1)
     lines = text.split("\n")
-    tree.body = [
-        node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)
-    ]
+    tree.body = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == kernel:
             node.body = [new for old in node.body for new in _lift_roles(old, lines)]

@@ -17,6 +17,11 @@ class Spot:
     start: int
     stop: int
 
+    def overlaps(self, other: Spot) -> bool:
+        """Return whether the two share memory."""
+        same = (self.root, self.copy) == (other.root, other.copy)
+        return same and self.start < other.stop and other.start < self.stop
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
@@ -57,7 +62,11 @@ def memory_map(trace: Trace) -> MemoryMap:
 
 
 def _lay_out(
-    trace: Trace, tree: Any, root: str, start: int, places: dict[str, tuple[str, int]]  # noqa: ANN401
+    trace: Trace,
+    tree: Any,  # noqa: ANN401
+    root: str,
+    start: int,
+    places: dict[str, tuple[str, int]],
 ) -> int:
     if isinstance(tree, str):
         places[tree] = (root, start)

@@ -37,7 +37,6 @@ def order_of(trace: Trace) -> TextOrder:
     edges: list[tuple[int, int]] = []
     nodes = _role_nodes(order, edges)
     for key, places in order.execution.arrivals.items():
-        barrier, number = key
         order.completions[key] = nodes
         order.sources[key] = [_source(order, place) for place in places]
         edges += [(source, nodes) for source in order.sources[key]]

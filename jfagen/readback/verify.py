@@ -1,4 +1,4 @@
-"""The last passes: the text is the plan, and what only the text shows is right; or the text alone."""
+"""The last passes: the text is the plan, and what only the text shows is right."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from ..passes.needed import steady_steps
 from ..passes.placement import Placement
 from ..plan import Plan
 from ..semantics.program import NextTile
-from .compare import differences
+from . import compare
 from .finding import Finding
 from .kernel_text import KernelText, parse_kernel
 from .order import TextOrder, order_of
 from .rules import ORDER_RULES, TEXT_ONLY, live, tiles
 
-ROUND_TRIP = "round-trip"
-#: What these passes prove: rule id -> what holds.
-TEXT_PROVES = {
-    **{rule.ID: rule.PROVES for rule in TEXT_ONLY},
-    ROUND_TRIP: "the emitted text does what the plan says, action by action",
-}
+#: The rules that `verify_text` adds to those on the plan.
+TEXT_RULES = (*TEXT_ONLY, compare)
+#: What they prove: rule id -> what holds.
+TEXT_PROVES = {rule.ID: rule.PROVES for rule in TEXT_RULES}
 
 
 def verify_text(plan: Plan, placement: Placement, sync: SyncPlan, text: str) -> list[Finding]:
@@ -31,8 +29,8 @@ def verify_text(plan: Plan, placement: Placement, sync: SyncPlan, text: str) -> 
     for full, trips in enumerate(sequences):
         trace = kernel.trace(trips, full=bool(full))
         found += [
-            Finding(ROUND_TRIP, (difference.line,), difference.message)
-            for difference in differences(plan, placement, sync, trace)
+            Finding(compare.ID, (difference.line,), difference.message)
+            for difference in compare.differences(plan, placement, sync, trace)
         ]
         if not found:
             order = order_of(trace)

@@ -1,4 +1,17 @@
-"""capacity: columns, bytes, registers and threads fit, counted independently of the packer."""
+"""capacity: columns, bytes, registers and threads fit, counted independently of the packer.
+
+What: TMEM columns (allocated in powers of two), SMEM bytes of buffers, barriers and tile channel,
+the registers that are left for the default role, threads.
+
+Why: the toolchain compiles a kernel over any of these budgets; it fails when it is launched, or
+silently runs without its register requests.
+
+Example: `smem kv : bf16[n, d]  depth 4` beside q and out takes 262,144 bytes of 232,448.
+
+Fix: fewer slots, buffers that share a place (`region io[g] { out over q }`), smaller requests.
+
+Assumes: what the toolchain adds to SMEM is at most what was measured; `jfagen compile` confirms it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""complete: every op placed, every value written before it is read, every output written."""
+"""complete: every op placed, every value written before it is read, every output written.
+
+What: every op of the algorithm stands in exactly one role; a value in registers is kept by an
+earlier op of the same role; in the sequential program every read finds the value of its own use;
+every output is written, also for a tile without steps.
+
+Why: a kernel that forgets an output or reads what another value has overwritten runs to its end
+and is wrong.
+
+Example: `region r { acc over row_sum }` - row_sum is written while acc still accumulates, so finish
+would read it in acc's place.
+
+Fix: place the missing op; keep buffers apart that are alive together.
+
+Assumes: the table of ops says truly what each op touches; the round trip holds the text to it.
+"""
 
 from __future__ import annotations
 

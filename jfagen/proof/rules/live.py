@@ -1,8 +1,18 @@
 """live: no deadlock, for any number of steps and tiles.
 
-The order of every tile sequence of `tile_sequences` must be acyclic and every completion that is
-waited for must be signalled; and in the endless loop no cycle of program order and barriers may
-make do without progress: the marked graph has no cycle of weight at most 0.
+What: tiles of 0, 1 and N steps in every order of two, (N, 0, N) and (1, 1, 1) give an order without
+a cycle in which every phase that is awaited is completed; in the endless loop no cycle of program
+order and barriers stands still (the marked graph has no cycle of weight at most 0).
+
+Why: a kernel that hangs takes the GPU with it and says nothing.
+
+Example: with a ring of one slot for k and v, `load_v[i]` waits until `qk[i]` has freed the slot; if
+the matmuls run `pv[i]` first, both wait for ever.
+
+Fix: a deeper ring on the cycle, or an op a step later; the diagnostic names one that was tried.
+
+Assumes: N, the largest lag plus the largest depth plus one, shows every order of the loop; all
+roles see the same number of steps.
 """
 
 from __future__ import annotations

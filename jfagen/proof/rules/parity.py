@@ -1,8 +1,17 @@
 """parity: a wait for completion k neither passes early nor is lapped.
 
-A barrier only shows the parity of its phase. With `slots` barriers in the array, completion
-k + slots must come after every wait for k, and nobody may arrive for k + slots before k is
-complete.
+What: a barrier shows only the parity of its phase. With `slots` barriers in the array, completion
+k + slots comes after every wait for k, completion k - slots before it; nobody arrives for k + slots
+before k is complete; a ring and its barriers have as many slots; a phase takes all of its arrivals.
+
+Why: a wait that is lapped hangs, one that passes early reads what is not there yet.
+
+Example: an accumulator two deep lets the matmuls finish two tiles before one is collected; with one
+barrier the second completion hides the first.
+
+Fix: give the buffer, and with it the barrier, another slot, or hold the faster role back.
+
+Assumes: a fresh barrier lets a wait for parity 1 pass.
 """
 
 from __future__ import annotations

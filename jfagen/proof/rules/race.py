@@ -1,7 +1,17 @@
 """race: no two unordered accesses to the same memory, one of them a write.
 
-Addresses are taken from the placement, so overlaps are seen whatever made them, and the order from
-program order and barriers alone.
+What: columns and bytes are taken from the placement, so overlaps count whatever made them; order is
+program order, MMAs of one role in turn, and barriers, closed transitively.
+
+Why: a race is right on most launches.
+
+Example: without the barrier `q_empty` the next tile's queries land while a matmul reads the last.
+
+Fix: a schedule never needs one: barriers are derived. It shows a mistake in the compiler, or in a
+text that was edited by hand.
+
+Assumes: MMAs of one role complete in order and others are unordered to them; TMA completes in any
+order; a wait acquires all that came before the arrivals of its phase.
 """
 
 from __future__ import annotations

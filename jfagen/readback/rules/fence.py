@@ -1,4 +1,17 @@
-"""fence: SMEM that warps write and TMA or MMA reads is fenced before it is handed over."""
+"""fence: SMEM that warps write and TMA or MMA reads is fenced before it is handed over.
+
+What: between a store to such a tile and the next arrival of the role stands
+`tlx.fence("async_shared")`.
+
+Why: TMA and the tensor core read SMEM through the async proxy, which does not see generic stores
+until a proxy fence.
+
+Example: `finish` stores the result tile, which `store_out` reads by TMA.
+
+Fix: the fence is derived; a text that lacks it was edited by hand.
+
+Assumes: the compiler inserts a fence of its own only in the role that issues the TMA store.
+"""
 
 from __future__ import annotations
 

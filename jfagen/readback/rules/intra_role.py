@@ -1,15 +1,23 @@
 """intra-role: warps of one role that read and rewrite the same TMEM meet in between.
 
-A role of four warps reads and writes tensor memory lane by lane: every warp owns 32 lanes, and a
-thread sees only what it wrote itself. With eight warps two of them share the lanes and split the
-columns, otherwise for a wide tile than for a narrow one, so that one warp may overwrite what the
-other has not read yet.
+What: a role of more than four warps does not rewrite tensor memory that it has read without a
+rendezvous of all its warps since.
+
+Why: four warps own 32 lanes each, and a thread sees only what it wrote itself. Eight warps share
+the lanes in pairs and split the columns, otherwise for a wide tile than for a narrow one: one warp
+may overwrite what the other has not read yet.
+
+Example: eight warps that read 128 columns of scores and write 64 columns of P over them.
+
+Fix: four warps a role; roles of eight are not built yet.
+
+Assumes: every warp reaches TMEM by its own lanes alone (PTX ISA, "Tensor Memory Access").
 """
 
 from __future__ import annotations
 
 from ..finding import Finding
-from ..memory import memory_map
+from ..memory import Spot, memory_map
 from ..order import TextOrder
 from ..trace import ActionKind
 
@@ -23,24 +31,17 @@ def check(order: TextOrder) -> list[Finding]:
     where = memory_map(order.trace)
     found: list[Finding] = []
     for role, actions in order.trace.actions.items():
-        if role.warps <= LANE_WARPS:
-            continue
-        read: list[tuple[object, int, int, int]] = []
-        for action in actions:
-            if action.kind is ActionKind.READ:
-                spot = where.spot(action.reads[0])
-                read.append(((spot.root, spot.copy), spot.start, spot.stop, action.line))
+        read: list[tuple[Spot, int]] = []
+        for action in actions if role.warps > LANE_WARPS else ():
+            if action.kind is ActionKind.WAIT:
+                read.clear()
+            elif action.kind is ActionKind.READ:
+                read.append((where.spot(action.reads[0]), action.line))
             elif action.kind is ActionKind.WRITE:
                 spot = where.spot(action.writes[0])
-                for place, start, stop, line in read:
-                    if place == (spot.root, spot.copy) and start < spot.stop and spot.start < stop:
-                        message = (
-                            f"`{role.name}` has {role.warps} warps and rewrites what they still read"
-                        )
-                        found.append(Finding(ID, (action.line, line), message))
-                        break
-                if found:
+                lines = [line for earlier, line in read if earlier.overlaps(spot)]
+                if lines:
+                    message = f"`{role.name}` has {role.warps} warps and rewrites what they read"
+                    found.append(Finding(ID, (action.line, lines[0]), message))
                     break
-            elif action.kind is ActionKind.WAIT:
-                read.clear()
     return found

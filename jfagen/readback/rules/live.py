@@ -1,4 +1,8 @@
-"""live, on the text: no role waits for ever."""
+"""live, on the text: no role waits for ever.
+
+The trace is executed once; if the rule `parity` holds, every other order of events pairs arrivals,
+phases and waits in the same way, so that one execution is enough.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ PROVES = "no wait passes early or is lapped"
 
 
 def check(order: TextOrder) -> list[Finding]:
-    """Find waits that can pass early or be lapped, and arrivals that can fall into another phase."""
+    """Find waits that pass early or are lapped, and arrivals that fall into another phase."""
     closure = order.closure
     assert closure is not None
     found: dict[tuple[str, str], Finding] = {}
@@ -20,13 +20,17 @@ def check(order: TextOrder) -> list[Finding]:
         if after is not None and not closure.ordered(node, after):
             found.setdefault(
                 (signal.name, "lapped"),
-                Finding("parity", (line_of(order, place),), f"a wait on `{signal.name}` can be lapped"),
+                Finding(
+                    "parity", (line_of(order, place),), f"a wait on `{signal.name}` can be lapped"
+                ),
             )
         before = order.completions.get((signal, number - 1))
         if before is not None and not closure.ordered(before, node):
             found.setdefault(
                 (signal.name, "early"),
-                Finding("parity", (line_of(order, place),), f"a wait on `{signal.name}` can pass early"),
+                Finding(
+                    "parity", (line_of(order, place),), f"a wait on `{signal.name}` can pass early"
+                ),
             )
     for (signal, number), sources in order.sources.items():
         earlier = order.sources.get((signal, number - 1), [])

@@ -24,7 +24,10 @@ def check(order: TextOrder) -> list[Finding]:
                     break
                 if not (first.writes or second.writes) or first.ends == second.begins:
                     continue
-                if before[second.begins] >> first.ends & 1 or before[first.begins] >> second.ends & 1:
+                if (
+                    before[second.begins] >> first.ends & 1
+                    or before[first.begins] >> second.ends & 1
+                ):
                     continue
                 lines = (line_of(order, first.place), line_of(order, second.place))
                 found.setdefault(

@@ -1,4 +1,17 @@
-"""tiles: every tile exactly once, whatever the number of SMs and tiles, by every role alike."""
+"""tiles: every tile exactly once, whatever the number of SMs, by every role alike.
+
+What: the walk of every role is executed for 1, 2, 3 and 5 SMs and 1, 2, 5 and 7 tiles; together the
+CTAs visit every tile once, all roles of a CTA the same ones; with cluster launch control there is
+one request a tile and none after a refusal.
+
+Why: a tile that is left out keeps stale memory, one that is done twice races with itself.
+
+Example: a zigzag whose last round is not full.
+
+Fix: the walk is a template; a text that deals wrongly was edited by hand.
+
+Assumes: other numbers of SMs and tiles are dealt by the same arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +23,7 @@ from ..trace import ActionKind, Trace
 ID = "tiles"
 PROVES = "every tile dealt exactly once, for every number of SMs tried"
 
-#: Numbers of SMs and of tiles that are enumerated: fewer, as many and more of the one than the other.
+#: Numbers of SMs and of tiles that are enumerated: fewer, as many and more of the one.
 SMS, TILES = (1, 2, 3, 5), (1, 2, 5, 7)
 
 
@@ -65,4 +78,6 @@ def _requests(trace: Trace, index: int, tiles_worked_on: int) -> Finding | None:
     }
     if sorted(asks.values())[-1] == sum(asks.values()) == tiles_worked_on:
         return None
-    return Finding("tiles", (0,), f"CTA {index} asks {sum(asks.values())} times for {tiles_worked_on}")
+    return Finding(
+        "tiles", (0,), f"CTA {index} asks {sum(asks.values())} times for {tiles_worked_on}"
+    )
