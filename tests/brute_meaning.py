@@ -89,7 +89,7 @@ class Cells:
         return max(sizes) if kind == "shared" else sum(sizes)
 
     def _leaves(self, tree, start: int = 0) -> list[tuple[str, int]]:
-        """Return arrays and their offsets: shared parts start together, distinct ones are aligned."""
+        """Return arrays and offsets: shared parts start together, distinct ones are aligned."""
         if isinstance(tree, str):
             return [(tree, start)]
         kind, parts = tree

@@ -1,4 +1,8 @@
-"""`jfagen run`: execute a kernel on the CPU machine and compare it with the reference."""
+"""`jfagen run`: execute a kernel on the CPU machine and compare it with the reference.
+
+With `--shrink` the first failing run is made as short as possible and saved beside the file, with
+`--replay` such a saved run is repeated.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,18 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from ..diagnostics import near_match
+from .files import Output, write_all
+
 if TYPE_CHECKING:
+    from ..machine.failure import Failure
+    from ..machine.shrink import Case, Shrunk
     from ..machine.trial import Problem, Result
+
+_POLICY_HELP = (
+    "Who goes next: `random`; `late` lets TMA and MMA complete only when no role can run; `at_once`"
+    " lets them complete at once; `starve=ROLE` lets that role run only when nothing else can."
+)
 
 
 @dataclass(slots=True)
@@ -23,12 +37,14 @@ class _Summary:
     right: int = 0
     steps: int = 0
     seconds: float = 0.0
+    notes: int = 0
     traces: set[str] = field(default_factory=set)
     worst: Result | None = None
 
     def add(self, result: Result) -> None:
         self.runs += 1
         self.right += result.right
+        self.notes += bool(result.outcome.notes)
         self.steps += result.outcome.steps
         self.seconds += result.outcome.seconds
         self.traces.add(result.outcome.trace)
@@ -39,6 +55,7 @@ class _Summary:
 
 
 def run(
+    context: typer.Context,
     file: Annotated[str, typer.Argument(help="A schedule, or an emitted .py.", metavar="FILE")],
     lengths: Annotated[
         str, typer.Option(help="Key rows of each sequence, with commas.")
@@ -49,43 +66,185 @@ def run(
     sms: Annotated[int, typer.Option(min=1, help="CTAs that run at once.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of inputs and schedule.")] = 0,
     seeds: Annotated[int, typer.Option(min=0, help="Run this many seeds, from --seed on.")] = 0,
-    policy: Annotated[str, typer.Option(help="random, late, at_once, or starve=ROLE.")] = "random",
+    policy: Annotated[str, typer.Option(help=_POLICY_HELP)] = "random",
     rising: Annotated[
         bool, typer.Option("--rising", help="Let the keys grow, so that sums are rescaled.")
     ] = False,
     nan_neighbours: Annotated[
         bool, typer.Option("--nan-neighbours", help="Fill every other sequence with NaN.")
     ] = False,
+    shrink: Annotated[
+        bool,
+        typer.Option(
+            "--shrink", help="Find the shortest run that fails; save it as NAME.failure.json."
+        ),
+    ] = False,
+    replay: Annotated[
+        Path | None,
+        typer.Option(help="Repeat a saved failure.", metavar="NAME.failure.json"),
+    ] = None,
 ) -> None:
     """Simulate a kernel on the CPU and compare its results with a float64 reference."""
+    if replay is not None:
+        _check_replay(context)
+        return _replay(_source(file), replay)
     problem = replace(_problem(lengths, queries, heads, head_dim), rising=rising)
-    source = _source(file)
     _check_policy(policy)
-    from ..machine.simulate import NoSuchEntry
-    from ..machine.trial import run_trial
-
-    console = Console(highlight=False, soft_wrap=True)
-    progress = Console(stderr=True)
+    source = _source(file)
+    _check_role(source, policy)
     chosen = range(seed, seed + max(seeds, 1))
-    summary = _Summary()
-    for number in track(chosen, "simulating", console=progress, transient=True, disable=seeds < 2):
-        try:
-            result = run_trial(
-                source,
-                problem,
-                sms=sms,
-                seed=number,
-                policy=policy,
-                nan_neighbours=nan_neighbours,
-            )
-        except (ImportError, NoSuchEntry) as error:
-            raise _wrong_call(str(error)) from None
+    cases = [_case(problem, sms, number, policy, nan_neighbours) for number in chosen]
+    failing = _run_cases(source, cases)
+    if failing is None:
+        return None
+    if shrink:
+        _shrink(file, source, failing)
+    raise typer.Exit(1)
+
+
+def _run_cases(source: str, cases: list[Case]) -> Case | None:
+    """Run all cases, print how each ends, and return the first one that fails."""
+    console, progress = _console(), Console(stderr=True)
+    summary, failing = _Summary(), None
+    words, quiet = "simulating", len(cases) < 2
+    for case in track(cases, words, console=progress, transient=True, disable=quiet):
+        result = _run_case(source, case)
         summary.add(result)
-        console.print(_line(number, policy, result), markup=True)
+        if failing is None and not result.right:
+            failing = case
+        console.print(_line(case.seed, case.policy.text(), result), markup=True)
         _print_reports(console, result)
     _print_summary(console, summary)
-    if summary.right < summary.runs:
-        raise typer.Exit(1)
+    return failing
+
+
+def _run_case(source: str, case: Case) -> Result:
+    from ..machine.simulate import NoSuchEntry
+
+    try:
+        return case.run(source)
+    except (ImportError, NoSuchEntry) as error:
+        raise _wrong_call(str(error)) from None
+
+
+def _case(problem: Problem, sms: int, seed: int, policy: str, nan_neighbours: bool) -> Case:
+    from ..machine import parse_policy
+    from ..machine.shrink import Case
+
+    return Case(
+        problem=problem,
+        sms=sms,
+        seed=seed,
+        policy=parse_policy(policy),
+        nan_neighbours=nan_neighbours,
+    )
+
+
+def _shrink(file: str, source: str, case: Case) -> None:
+    from ..machine.declared import declared_roles
+    from ..machine.shrink import shrink
+
+    text, progress = _text(source), Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        roles = [role.name for role in declared_roles(text)]
+    except SyntaxError:
+        roles = []
+
+    with progress.status("shrinking") as status:
+
+        def show(words: str) -> None:
+            if progress.is_terminal:
+                status.update(f"shrinking: {words}")
+            else:
+                progress.print(f"shrinking: {words}", markup=False)
+
+        shrunk = shrink(source, case, roles=roles, progress=show)
+    if shrunk is not None:
+        _print_shrunk(_console(), shrunk)
+        _save(file, text, shrunk)
+
+
+def _print_shrunk(console: Console, shrunk: Shrunk) -> None:
+    from ..machine.shrink import count_holds, problem_text
+    from ..machine.timeline import timeline_text
+
+    before, result = shrunk.before, shrunk.result
+    end = "" if shrunk.complete else "; stopped at the limit, so there may be a shorter one"
+    console.print(f"shortest run that fails ({shrunk.runs} runs tried{end}):", markup=False)
+    console.print(f"  {problem_text(shrunk.case)}", markup=False)
+    console.print(
+        f"  {result.outcome.steps} choices of the scheduler, {count_holds(result)} off the default"
+        f" order; before: {before.outcome.steps}, {count_holds(before)} off",
+        markup=False,
+    )
+    console.print(f"last events of each role before the {result.failure}:", markup=False)
+    console.print(timeline_text(result.outcome.events, result.outcome.reports), markup=False)
+    _print_reports(console, result)
+
+
+def _save(file: str, text: str, shrunk: Shrunk) -> None:
+    from ..machine.failure import Failure, text_digest
+
+    result, case = shrunk.result, shrunk.case
+    holds = result.outcome.choices
+    failure = Failure(
+        case=replace(case, policy=replace(case.policy, name="default", role="", holds=holds)),
+        digest=text_digest(text),
+        kind=result.failure,
+        report="\n".join(report.text() for report in result.outcome.reports),
+    )
+    # A bundled schedule is named without its folder, which need not be writable.
+    name = Path(file)
+    path = (name if name.is_file() else Path(name.name)).with_suffix(".failure.json")
+    write_all([Output(path=path, text=failure.as_json())])
+    _console().print(f"saved {path}; repeat it with --replay {path}", markup=False)
+
+
+def _check_replay(context: typer.Context) -> None:
+    """Refuse what a saved failure decides itself."""
+    given = [
+        name
+        for name in context.params
+        if name not in ("file", "replay")
+        and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        option = given[0].replace("_", "-")
+        raise _wrong_call(f"--{option} and --replay exclude each other: the saved failure says it")
+
+
+def _replay(source: str, path: Path) -> None:
+    from ..machine.failure import text_digest
+
+    failure = _load(path)
+    result = _run_case(source, failure.case)
+    console = _console()
+    console.print(_line(failure.case.seed, "replay", result), markup=True)
+    _print_reports(console, result)
+    same = text_digest(_text(source)) == failure.digest
+    since = "the kernel is the same" if same else "the kernel has changed since"
+    if not result.failure:
+        console.print(f"no longer fails: expected {failure.kind}; {since}", markup=False)
+        return
+    word = "still fails" if result.failure == failure.kind else "fails in another way"
+    expected = f"{result.failure}, expected {failure.kind}"
+    console.print(f"{word}: {expected}; {since}", markup=False)
+    raise typer.Exit(1)
+
+
+def _load(path: Path) -> Failure:
+    try:
+        from ..machine.failure import failure_from_json
+
+        return failure_from_json(path.read_text(encoding="utf-8"))
+    except ImportError as error:
+        raise _no_machine(error) from None
+    except OSError as error:
+        raise _wrong_call(f"`{path}`: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise _wrong_call(f"`{path}` is no text") from None
+    except ValueError as error:
+        raise _wrong_call(f"`{path}` {error}") from None
 
 
 def _problem(lengths: str, queries: int, heads: int, head_dim: int) -> Problem:
@@ -98,7 +257,7 @@ def _problem(lengths: str, queries: int, heads: int, head_dim: int) -> Problem:
     try:
         from ..machine.trial import Problem
     except ImportError as error:
-        raise _wrong_call(f"the CPU machine needs a package that is missing: {error}") from None
+        raise _no_machine(error) from None
     return Problem(lengths=rows, queries=queries, heads=heads, head_dim=head_dim)
 
 
@@ -112,6 +271,31 @@ def _source(file: str) -> str:
     return file
 
 
+def _text(source: str) -> str:
+    return source if "\n" in source else Path(source).read_text(encoding="utf-8")
+
+
+def _check_role(source: str, policy: str) -> None:
+    """Refuse to starve a role that the text does not declare."""
+    from ..machine import parse_policy
+    from ..machine.declared import declared_roles
+
+    role = parse_policy(policy).role
+    if not role:
+        return
+    try:
+        roles = declared_roles(_text(source))
+    except SyntaxError:
+        # The run itself reports it.
+        return
+    if any(known.matches(role) for known in roles):
+        return
+    names = [name for known in roles for name in known.names()]
+    near = near_match(role, names)
+    advice = f"did you mean `{near}`?" if near else f"the roles are {', '.join(names)}"
+    raise _wrong_call(f"no role is called `{role}`: {advice}")
+
+
 def _check_policy(policy: str) -> None:
     from ..machine import parse_policy
 
@@ -119,6 +303,14 @@ def _check_policy(policy: str) -> None:
         parse_policy(policy)
     except ValueError as error:
         raise _wrong_call(str(error)) from None
+
+
+def _no_machine(error: ImportError) -> typer.Exit:
+    return _wrong_call(f"the CPU machine needs a package that is missing: {error}")
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
 
 
 def _wrong_call(message: str) -> typer.Exit:
@@ -152,12 +344,15 @@ def _print_reports(console: Console, result: Result) -> None:
     for report in result.outcome.reports:
         console.print(report.text(), markup=False)
     for note in result.outcome.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print("[yellow]note[/]: ", end="")
+        console.print(note, markup=False)
 
 
 def _print_summary(console: Console, summary: _Summary) -> None:
     worst = f"; largest errors: {_errors(summary.worst)}" if summary.worst is not None else ""
+    notes = f", {summary.notes} with notes" if summary.notes else ""
     console.print(
-        f"simulated {summary.runs} runs: {summary.right} right, {len(summary.traces)} different"
-        f" traces, {summary.steps} steps, {summary.seconds:.2f} s{worst}"
+        f"simulated {summary.runs} runs: {summary.right} right{notes},"
+        f" {len(summary.traces)} different traces, {summary.steps} steps,"
+        f" {summary.seconds:.2f} s{worst}"
     )

@@ -72,6 +72,7 @@ def clc_producer(
         barrier_wait(machine, context.empty[stage], p_producer)
     if cta.cluster.clc_refused:
         raise MachineFault("clc", "a CLC request after one that was refused")
+    machine.role.before |= machine.mark(cta.order)
     context.full[stage].expect(_RESPONSE_BYTES, machine.role.before)
     if cta.rank == 0:
         _ask(machine, context, stage)
@@ -116,6 +117,7 @@ def clc_consumer(
     if tile >= 0:
         empty = context.empty[stage]
         slot = machine.slot_of(empty, 0) if multi_ctas else empty
+        machine.role.before |= machine.mark(machine.cta.order)
         slot.arrive(1, machine.role.before)
     machine.scheduler.pause()
     if not return_3d:

@@ -74,11 +74,11 @@ class Order:
         access: Callable[[], Access],
         role: str,
         generic: bool,
-    ) -> list[str]:
+    ) -> list[Access]:
         """Check one access against all earlier ones and keep it.
 
-        `generic` tells register loads and stores from TMA and MMA. Returns the names of buffers
-        with a generic store, not fenced, that an asynchronous access now reads.
+        `generic` tells register loads and stores from TMA and MMA. Returns the generic stores,
+        not fenced, that an asynchronous access now reads.
 
         Raises:
             MachineStop: a conflicting earlier access is not ordered before this one.
@@ -97,7 +97,7 @@ class Order:
             if (write or old.write) and not ordered:
                 raise MachineStop(Race(first=old.access(), second=access()))
             if unfenced_read(old, space[1], write=write, generic=generic):
-                unfenced.append(old.access().buffer)
+                unfenced.append(old.access())
                 old.fenced = True
             # A later access that conflicts with `old` also conflicts with what covers it.
             if not (ordered and (write or not old.write) and region.covers(old.region)):

@@ -37,14 +37,13 @@ class DefaultOrder(Generic[RoleT, OperationT]):
         always: Callable[[RoleT | OperationT], bool] | None = None,
     ) -> None:
         self.taken: list[str] = []
+        self.on_hold: Callable[[RoleT | OperationT], None] = lambda _: None
         self._wanted = Counter(holds)
         self._always = always
         self._held: dict[RoleT | OperationT, None] = {}
         self._last: RoleT | None = None
 
-    def choose(
-        self, ready: Sequence[RoleT], pending: Sequence[OperationT]
-    ) -> RoleT | OperationT:
+    def choose(self, ready: Sequence[RoleT], pending: Sequence[OperationT]) -> RoleT | OperationT:
         """Return who goes next."""
         actor = self._first(ready, pending)
         while self._is_held_here(actor):
@@ -64,9 +63,7 @@ class DefaultOrder(Generic[RoleT, OperationT]):
             self._hold(actor)
         self._go(chosen, ready)
 
-    def _first(
-        self, ready: Sequence[RoleT], pending: Sequence[OperationT]
-    ) -> RoleT | OperationT:
+    def _first(self, ready: Sequence[RoleT], pending: Sequence[OperationT]) -> RoleT | OperationT:
         for operation in pending:
             if operation not in self._held:
                 return operation
@@ -91,6 +88,7 @@ class DefaultOrder(Generic[RoleT, OperationT]):
 
     def _hold(self, actor: RoleT | OperationT) -> None:
         self.taken.append(actor.next_label())
+        self.on_hold(actor)
         self._held.pop(actor, None)
         self._held[actor] = None
 

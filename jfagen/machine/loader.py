@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -21,6 +22,7 @@ from .namespaces import (
     tlx_namespace,
     triton_namespace,
 )
+from .order_log import OrderLog
 from .report import MachineFault
 from .scalars import Float32, as_dtype, make_scalar
 from .scheduler import Policy, Role, Scheduler
@@ -29,6 +31,14 @@ from .transform import KERNEL, TICK, Parameters, Program, compile_function
 from .values import Value
 
 _TLX = "triton.language.extra.tlx"
+
+
+class Keep(StrEnum):
+    """What a run keeps for its outcome: choices and last calls, or everything that it ordered."""
+
+    NOTHING = "nothing"
+    CHOICES = "choices"
+    ORDER = "order"
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +51,7 @@ class Run:
     policy: Policy
     step_bound: int
     matmul: Callable[[Array, Array], Array]
+    keep: Keep = Keep.NOTHING
     host: dict[str, Value] = field(default_factory=dict)
     machines: list[Machine] = field(default_factory=list)
     memory: GlobalMemory = field(default_factory=GlobalMemory)
@@ -90,13 +101,20 @@ def launch(
     """
     number = len(run.machines)
     scheduler = Scheduler(
-        seed=run.seed * 1009 + number, policy=run.policy, step_bound=run.step_bound
+        seed=run.seed * 1009 + number,
+        policy=run.policy,
+        step_bound=run.step_bound,
+        launch=number,
+        keep_choices=run.keep is Keep.CHOICES,
     )
     warps = int(options.get("num_warps", 4))
     machine = Machine(scheduler=scheduler, source=run.program.source, warps=warps)
     parameters = run.program.parameters[name]
     machine.globals = run.memory
     machine.matmul = run.matmul
+    if run.keep is Keep.CHOICES:
+        machine.keep_timeline()
+    machine.log = OrderLog() if run.keep is Keep.ORDER else None
     run.machines.append(machine)
     sizes = [int(size) for size in grid] + [1, 1, 1]
     machine.grid = (sizes[0], sizes[1], sizes[2])
@@ -130,7 +148,7 @@ def _refill(machine: Machine, sms: int, body: Callable[[], None]) -> bool:
     size = machine.cluster_size
     # A cluster starts as a whole, even where fewer CTAs were asked for.
     while (not running or len(running) + size <= sms) and machine.next_cta < total:
-        cluster = Cluster(machine.next_cta, size)
+        cluster = Cluster(machine.next_cta, size, compacts=machine.log is None)
         machine.next_cta += size
         for cta in cluster.ctas:
             machine.ctas.append(cta)

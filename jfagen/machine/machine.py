@@ -13,17 +13,20 @@ from .dtypes import Array
 from .global_memory import GlobalMemory
 from .happens import Clocked, Order
 from .memory import Memory, View
-from .report import Access, Blocked, Fault, MachineFault, MachineStop, Place
+from .order_log import Name, OrderLog, Passage, Touch
+from .report import Access, Blocked, Event, Fault, MachineFault, MachineStop, Place
 from .scheduler import Operation, Role, Scheduler
 from .source import SourceMap
+from .timeline import Timeline
 from .values import Value
 
 
 class Cluster:
     """CTAs that start together and reach each other's memory; one CTA alone is a cluster too."""
 
-    def __init__(self, first: int, size: int) -> None:
+    def __init__(self, first: int, size: int, *, compacts: bool = True) -> None:
         self.order = Order()
+        self.compacts = compacts
         self.operations: set[Operation] = set()
         self.clc_refused = False
         self.arrived = 0
@@ -34,7 +37,7 @@ class Cluster:
 
     def compact(self) -> None:
         """Shorten the happens-before sets when they have grown long."""
-        if not self.order.needs_compaction():
+        if not self.compacts or not self.order.needs_compaction():
             return
         roles = [role for cta in self.ctas for role in cta.roles]
         slots = [slot for cta in self.ctas for array in cta.barriers for slot in array.slots]
@@ -92,6 +95,15 @@ class Machine:
         self.next_cta = 0
         self.ctas: list[Cta] = []
         self.matmul: Callable[[Array, Array], Array] = np.matmul
+        self.timeline: Timeline | None = None
+        self.log: OrderLog | None = None
+
+    def keep_timeline(self) -> None:
+        """Keep the last calls of every role from now on."""
+        self.timeline = timeline = Timeline()
+        scheduler = self.scheduler
+        if scheduler.order is not None:
+            scheduler.order.on_hold = lambda actor: timeline.put_off(actor, scheduler.choices_made)
 
     @property
     def role(self) -> Role:
@@ -139,7 +151,7 @@ class Machine:
 
     def touch(self, view: View, *, write: bool, action: str) -> None:
         """Record that the role that runs now reads or writes a view from registers."""
-        role = self.role
+        role, place = self.role, self.place()
         order = role.cta.order
         number = order.new_event()
         order.record(
@@ -148,11 +160,32 @@ class Machine:
             write=write,
             number=number,
             before=role.before,
-            access=self.access(view, action, self.place()),
+            access=self.access(view, action, place),
             role=role.name,
             generic=True,
         )
+        if self.log is not None:
+            turn = self.log.turn(role.label, place.line, action)
+            name = (role.label, place.line, action, turn, view.label)
+            self._log_touch(view, name, write=write, number=number, before=role.before)
         role.before |= order.bit(number)
+
+    def _log_touch(self, view: View, name: Name, *, write: bool, number: int, before: int) -> None:
+        if self.log is not None:
+            self.log.touches.append(
+                Touch(
+                    name=name,
+                    space=(view.memory.number, view.storage),
+                    region=view.region,
+                    write=write,
+                    number=number,
+                    before=before,
+                )
+            )
+
+    def mark(self, order: Order) -> int:
+        """Return the bit of a new event that is no access, or nothing if no order is logged."""
+        return order.bit(order.new_event()) if self.log is not None else 0
 
     def access(self, view: View, action: str, place: Place) -> Callable[[], Access]:
         """Return what describes one access, for the case that it is reported."""
@@ -178,27 +211,43 @@ class Machine:
                 role=operation.place.role,
                 generic=False,
             )
-            for buffer in unfenced:
-                self.note(
-                    f"`{buffer}` is stored from registers and read by {action} without a proxy"
-                    f" fence by the writer (line {operation.place.line})"
-                )
+            for store in unfenced:
+                self.note(_missing_fence(store, self.access(view, action, operation.place)()))
+            if self.log is not None:
+                name = (operation.issuer, operation.place.line, action, operation.turn, view.label)
+                self._log_touch(view, name, write=write, number=number, before=operation.before)
         return operation.before | order.bit(number)
 
     def submit(
-        self, run: Callable[[Operation], None], *, queue: deque[Operation] | None = None
+        self,
+        run: Callable[[Operation], None],
+        *,
+        queue: deque[Operation] | None = None,
+        what: str = "",
     ) -> Operation:
         """Put an asynchronous operation of the current role under way and let others run."""
         role = self.role
         cta = role.cta
 
         def complete(operation: Operation) -> None:
+            if self.timeline is not None:
+                self.timeline.add(
+                    role.label,
+                    Event(
+                        number=self.scheduler.choices_made,
+                        place=operation.place,
+                        what=f"completes: {operation.what}",
+                    ),
+                )
             run(operation)
             cta.cluster.operations.discard(operation)
 
-        operation = Operation(
-            run=complete, before=role.before, place=self.place(), cta=cta, queue=queue
-        )
+        place = self.place()
+        operation = Operation(run=complete, before=role.before, place=place, cta=cta, queue=queue)
+        operation.what = what or role.calling
+        if self.log is not None:
+            operation.issuer = role.label
+            operation.turn = self.log.turn(role.label, place.line, what or "operation")
         cta.cluster.operations.add(operation)
         self.scheduler.submit(operation)
         return operation
@@ -220,9 +269,27 @@ class Machine:
             )
 
         self.scheduler.wait(lambda: slot.passes(parity), blocked)
+        self._log_passage(slot, place)
         if slot.completed:
             role.before |= slot.released.before
         role.cta.cluster.compact()
+
+    def _log_passage(self, slot: Slot, place: Place) -> None:
+        if self.log is None:
+            return
+        role = self.role
+        number = role.cta.order.new_event()
+        self.log.passages.append(
+            Passage(
+                place=place,
+                cta=role.cta.number,
+                slot=slot,
+                completed=slot.completed,
+                number=number,
+                before=role.before,
+            )
+        )
+        role.before |= role.cta.order.bit(number)
 
     def peer(self, rank: int) -> Cta:
         """Return a CTA of the cluster, once it has allocated its buffers and barriers.
@@ -290,6 +357,19 @@ class Machine:
                 line = traceback.tb_lineno
             traceback = traceback.tb_next
         return MachineStop(Fault(rule=rule, message=message, place=self.place(line)))
+
+
+def _missing_fence(store: Access, read: Access) -> str:
+    """Return the note on a store by registers that TMA or MMA of another role reads.
+
+    No fault: the compiler fences in the role that issues the read, right before it, which is where
+    the public kernels that leave the fence out have it.
+    """
+    return (
+        f"no proxy fence after the store of `{store.buffer}` by {store.place.text()}, which"
+        f" {read.action} by {read.place.text()} reads: only the fence that the compiler puts before"
+        " that read orders them"
+    )
 
 
 def _extent(view: View) -> str:

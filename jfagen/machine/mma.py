@@ -78,6 +78,9 @@ def async_dot(
         return
     role, sides = machine.role, _sides(machine, two_ctas, A, B, acc)
     add = use_acc is None or bool(use_acc)
+    if Storage.SMEM in (A.storage, B.storage):
+        # The compiler fences in the issuing role right before the multiplication.
+        machine.cta.order.fence(machine.cta.number, role.name)
 
     def run(operation: Operation) -> None:
         operation.before |= role.mma_before.before
@@ -115,11 +118,12 @@ def _commit(machine: Machine, barrier: Slot, two_ctas: Value) -> None:
         copies = [machine.slot_of(barrier, cta.rank) for cta in machine.pair()]
 
     def run(operation: Operation) -> None:
-        operation.before |= role.mma_before.before
+        operation.before |= role.mma_before.before | machine.mark(operation.cta.order)
         for copy in copies:
             copy.arrive(1, operation.before)
 
-    machine.submit(run, queue=role.mma_queue)
+    what = f"commit to {barrier.name}[{barrier.index}]"
+    machine.submit(run, queue=role.mma_queue, what=what)
 
 
 def tcgen05_commit(machine: Machine, mBarrier: Slot, two_ctas: Value = False) -> None:

@@ -22,6 +22,7 @@ from .roles import ROLE_OPS
 from .scalars import Int32, Int64, as_dtype
 from .sync_ops import SYNC_OPS
 from .tensor import operand
+from .timeline import SHOWN, logged
 from .tma import TMA_OPS, Descriptor, make_descriptor
 from .values import Value
 
@@ -161,12 +162,18 @@ def language_namespace(machine: Machine) -> Namespace:
     """Return `tl` for one launch."""
     bound = {name: partial(function, machine) for name, function in _BOUND_LANGUAGE.items()}
     math = Namespace("tl.math", MATH)
+    if machine.timeline is not None:
+        for name in ("store", "atomic_add"):
+            bound[name] = partial(logged, machine, f"tl.{name}", bound[name])
     return Namespace("tl", {**LANGUAGE, **LANGUAGE_NAMES, **bound, "math": math})
 
 
 def tlx_namespace(machine: Machine) -> Namespace:
     """Return `tlx` for one launch."""
     bound = {name: partial(function, machine) for name, function in TLX_OPS.items()}
+    if machine.timeline is not None:
+        for name in sorted(SHOWN):
+            bound[name] = partial(logged, machine, name, bound[name])
     kinds = {"storage_kind": _STORAGE_KIND, "reuse_group_type": _GROUP_TYPE}
     return Namespace("tlx", {**bound, **kinds})
 

@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(slots=True, kw_only=True)
 class Event:
-    """One call of a role, or the completion of what it put under way.
+    """One call of a role, the completion of what it put under way, or that one is put off.
 
     `number` counts the scheduler's choices before it, `passed` those before a wait went on: None
     while it waits.
@@ -48,6 +48,7 @@ class Event:
     place: Place
     what: str
     waits: bool = False
+    put_off: bool = False
     passed: int | None = None
 
 

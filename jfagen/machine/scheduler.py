@@ -67,6 +67,9 @@ class Operation:
     queue: deque[Operation] | None = None
     done: bool = False
     label: str = ""
+    what: str = ""
+    issuer: str = ""
+    turn: int = 0
 
     def next_label(self) -> str:
         """Return `ROLE@CTA operation N`, the N-th that the role put under way."""
@@ -97,6 +100,8 @@ class Role:
     label: str = ""
     resumed: int = 0
     submitted: int = 0
+    calling: str = ""
+    calling_at: Place | None = None
 
     def next_label(self) -> str:
         """Return `ROLE@CTA step N`, the N-th time that the role is let run."""
@@ -195,6 +200,11 @@ class Scheduler:
     def choices_made(self) -> int:
         """Return how often the scheduler has chosen so far."""
         return len(self._trace)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Return the holds so far that turn the default order into this one, if they are kept."""
+        return tuple(self.order.taken) if self.order is not None else ()
 
     def trace(self) -> str:
         """Return the hash of all choices so far."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .dtypes import Array
-from .loader import Run
+from .loader import Keep, Run
 from .report import Fault, Kind, MachineFault, MachineStop, Outcome, Race, Report
 from .scheduler import STEP_BOUND, Policy, parse_policy
 from .transform import compile_program
@@ -29,12 +29,14 @@ def simulate(
     policy: str | Policy = "random",
     entry: str = "forward",
     step_bound: int = STEP_BOUND,
+    keep: Keep = Keep.NOTHING,
 ) -> Outcome:
     """Run the host function of a kernel file, its kernels on the machine, and return the end.
 
     `source` is a path, or the text itself if it holds a line break. `inputs` are the keyword
     arguments of the host function `entry` (torch tensors, numbers); `sms` is how many CTAs run at
     once and is passed on if the function takes it. `seed` and `policy` decide the schedule.
+    `keep` says what else the outcome tells.
 
     Raises:
         ValueError: the policy is unknown, or (`NoSuchEntry`) the file has no such function.
@@ -55,6 +57,7 @@ def simulate(
         policy=chosen,
         step_bound=step_bound,
         matmul=_matmul,
+        keep=keep,
     )
     try:
         with _torch_settings():
@@ -147,6 +150,9 @@ def _facts(run: Run | None, started: float) -> dict[str, Value]:
         "seconds": time.perf_counter() - started,
         "notes": tuple(note for machine in machines for note in machine.notes),
         "tiles": tuple(tuple(cta.tiles) for machine in machines for cta in machine.ctas),
+        "choices": tuple(machine.scheduler.choices for machine in machines),
+        "events": machines[-1].timeline.events() if machines and machines[-1].timeline else (),
+        "order": tuple(machine.log for machine in machines if machine.log is not None),
     }
 
 

@@ -20,6 +20,9 @@ def new_barriers(
     owned = machine.cta.barriers
     barriers = make_barriers(name, len(owned), number, count, per_thread)
     owned.append(barriers)
+    if machine.log is not None:
+        for slot in barriers.slots:
+            slot.phases = []
     machine.cta.memory.add_barriers(number)
     return barriers
 
@@ -80,6 +83,7 @@ def barrier_arrive(
             raise MachineFault("cluster", f"`{slot.name}`: a warp barrier is local to its CTA")
         slot = machine.slot_of(slot, int(remote_cta_rank))
     count = int(arrive_count) * (32 * role.warps if slot.per_thread else 1)
+    role.before |= machine.mark(machine.cta.order)
     slot.arrive(count, role.before)
     if not slot.per_thread:
         # All warps of the role meet before one of its threads arrives.
@@ -90,7 +94,9 @@ def barrier_arrive(
 def barrier_expect_bytes(machine: Machine, bar: Value, size: Value, pred: Value = None) -> None:
     """Arrive once and add bytes that the phase has to wait for."""
     if pred is None or pred:
-        _slot(bar).expect(int(size), machine.role.before)
+        role = machine.role
+        role.before |= machine.mark(machine.cta.order)
+        _slot(bar).expect(int(size), role.before)
         machine.scheduler.pause()
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..reference import attention
-from .report import Kind, Outcome
+from .loader import Keep
+from .report import Fault, Kind, Outcome
+from .scheduler import STEP_BOUND, Policy
 from .simulate import simulate
 from .values import Value
 
@@ -51,6 +53,16 @@ class Result:
         """Tell whether the run ended in results and all of them are right."""
         close = self.out_error <= self.out_bound and self.lse_error <= LSE_BOUND
         return self.outcome.kind is Kind.RESULTS and close and not self.leak
+
+    @property
+    def failure(self) -> str:
+        """Return the kind of failure, faults with their rule; an empty text if all is right."""
+        if self.right:
+            return ""
+        if self.outcome.kind is Kind.RESULTS:
+            return "neighbours leak" if self.leak else "wrong result"
+        faults = [report for report in self.outcome.reports if isinstance(report, Fault)]
+        return f"fault ({faults[0].rule})" if faults else str(self.outcome.kind)
 
 
 def make_inputs(problem: Problem, seed: int) -> dict[str, Value]:
@@ -94,23 +106,37 @@ def run_trial(
     *,
     sms: int = 2,
     seed: int = 0,
-    policy: str = "random",
+    policy: str | Policy = "random",
     nan_neighbours: bool = False,
+    step_bound: int = STEP_BOUND,
+    keep: Keep = Keep.NOTHING,
 ) -> Result:
     """Return how a kernel does on one random instance of a problem.
 
     With `nan_neighbours` the kernel runs twice, the second time with NaN in every other sequence;
     the sequences in between must come out bit for bit the same.
     """
+
+    def run(given: dict[str, Value]) -> Outcome:
+        return simulate(
+            source,
+            inputs=given,
+            sms=sms,
+            seed=seed,
+            policy=policy,
+            step_bound=step_bound,
+            keep=keep,
+        )
+
     inputs = make_inputs(problem, seed)
-    outcome = simulate(source, inputs=inputs, sms=sms, seed=seed, policy=policy)
+    outcome = run(inputs)
     if outcome.kind is not Kind.RESULTS:
         return Result(outcome=outcome)
     result = compare(outcome, inputs, factor=_RISING_FACTOR if problem.rising else _FACTOR)
     if not nan_neighbours or not result.right:
         return result
     poisoned, kept = poison_neighbours(inputs)
-    second = simulate(source, inputs=poisoned, sms=sms, seed=seed, policy=policy)
+    second = run(poisoned)
     if second.kind is not Kind.RESULTS:
         return Result(outcome=second)
     same = all(

@@ -1,0 +1,246 @@
+"""The prover against brute force on random schedules.
+
+Every schedule goes through the real parser, checker, passes and prover. Its kernel's text, or the
+text that it would have, is run in many orders by `brute_force.py`, which shares nothing with the
+prover. Accepted kernels are compared once more with one channel changed. The quick part compares
+about 200 texts; the slow one 3,000 schedules, and sends some texts through the CPU machine.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from brute_force import examine
+from brute_verdicts import (
+    Tally,
+    brute_verdict,
+    changed_kernel,
+    compare,
+    forced_kernel,
+    prover_verdict,
+)
+from builders import SHIPPED, compiled, edited
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from random_schedules import schedules
+
+from jfagen.diagnostics import CompileError, SourceFile
+from jfagen.driver import compile_source
+from jfagen.readback.kernel_text import parse_kernel
+
+#: Schedules of the slow run: chunks of their own seeds, so that several processes share them.
+CHUNKS, CHUNK = 20, 150
+QUICK_CHUNKS, QUICK_CHUNK = 2, 50
+MACHINE_CHUNKS, MACHINE_CHUNK = 4, 40
+PROGRESS = 50
+
+#: One group, P apart and four deep, K and V in rings of their own: pv runs three steps behind.
+LATE_VALUES = """kernel late_values {
+  algorithm attention.forward
+  target sm_100a
+  problem { head_dim 128  dtype bf16  q broadcast  kv jagged  mask none }
+  tile { m 128  n 64 }
+  role correction { warps 4  default }
+  role softmax    { warps 4  registers 184 }
+  role mma        { warps 1  registers 24 }
+  role load       { warps 1  registers 24 }
+  role store      { warps 1  registers 24 }
+  smem q   : bf16[m, d]
+  smem k   : bf16[n, d]  depth 2
+  smem v   : bf16[n, d]  depth 2
+  smem out : bf16[m, d]
+  tmem s     : f32[m, n]
+  tmem p     : bf16[m, n]  depth 4
+  tmem alpha : f32[m]
+  tmem row_sum, row_max : f32[m]
+  tmem acc   : f32[m, d]
+  apart { s, p }
+  load { load_q }
+  loop i over kv {
+    load       { load_k[i]  load_v[i] }
+    mma        { qk[i]  pv[i-3] }
+    softmax    { softmax[i] }
+    correction { rescale[i] }
+  }
+  softmax    { publish_stats }
+  correction { finish }
+  store      { store_out }
+  tiles { persistent  next static deal round_robin }
+}
+"""
+
+
+def for_each(examples, number, count, work):
+    """Call `work` with `count` random schedules that depend on `number` alone."""
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(examples)
+    def run(text):
+        work(text)
+
+    run()
+
+
+def campaign(number, count, capsys, **effort):
+    """Compare both verdicts on `count` schedules; return the tally after printing it."""
+    tally = Tally()
+    start = time.perf_counter()
+
+    def work(text):
+        done = tally.counts["schedules"]
+        compare(text, tally, number * 100_000 + done, **effort)
+        if (done + 1) % PROGRESS == 0:
+            failing = tally.counts["texts that fail"]
+            with capsys.disabled():
+                print(
+                    f"\nchunk {number}: {done + 1} schedules, {tally.counts['texts']} texts, "
+                    f"{failing} of them fail, {len(tally.disagreements)} disagreements, "
+                    f"{time.perf_counter() - start:.0f} s",
+                    end="",
+                )
+
+    for_each(schedules(), number, count, work)
+    with capsys.disabled():
+        print(f"\nchunk {number}:\n{tally.lines()}")
+    return tally
+
+
+def check(tally):
+    """Assert that nothing disagrees and that the mix is worth comparing."""
+    assert not tally.disagreements, "\n\n".join(tally.disagreements)
+    counts = tally.counts
+    assert counts["refused by the checker"] + counts["too large"] <= counts["schedules"] // 20
+    assert 0.3 <= counts["texts that fail"] / counts["texts"] <= 0.7
+
+
+@pytest.mark.parametrize("number", range(QUICK_CHUNKS))
+def test_prover_and_brute_force_agree(number, capsys):
+    check(campaign(1000 + number, QUICK_CHUNK, capsys, pairs=4, triples=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(CHUNKS))
+def test_prover_and_brute_force_agree_on_thousands(number, capsys):
+    check(campaign(number, CHUNK, capsys, pairs=8, triples=6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(MACHINE_CHUNKS))
+def test_the_machine_agrees_too(number, capsys):
+    """Accepted kernels give right results; those that the machine stops were not accepted."""
+    run_trial = pytest.importorskip("jfagen.machine.trial").run_trial
+    problem_type = pytest.importorskip("jfagen.machine.trial").Problem
+    problem = problem_type(lengths=(200, 64, 0, 517, 130), head_dim=64, rising=True)
+    tally = Tally()
+
+    def objects(text):
+        for policy in ("late", "at_once"):
+            result = run_trial(text, problem, policy=policy, sms=1)
+            if not result.right:
+                return f"{policy}: {result.outcome.kind}"
+        return None
+
+    def enter(kind, schedule, kernel, wrong, brute):
+        machine = objects(kernel)
+        tally.counts[f"{kind}, {'stopped' if machine else 'right'}"] += 1
+        tally.counts["texts"] += 1
+        if machine is not None and not wrong:
+            tally.disagree(f"{kind}, not refused", schedule, machine)
+        if machine is None and brute is not None and brute.kind == "hang":
+            tally.counts["hangs that this problem does not show"] += 1
+
+    def work(text):
+        verdict = prover_verdict(text)
+        if not verdict.kernel:
+            return
+        choose = random.Random(number * 1000 + tally.counts["texts"])
+        brute = brute_verdict(verdict.kernel, number, 4, 2)
+        enter("refused" if verdict.refused else "accepted", text, verdict.kernel, brute, brute)
+        changed = changed_kernel(verdict.compiled, choose) if verdict.compiled else None
+        if changed is not None:
+            brute = brute_verdict(changed.kernel, number, 4, 2)
+            enter("changed", text, changed.kernel, changed.findings, brute)
+
+    for_each(schedules(), 2000 + number, MACHINE_CHUNK, work)
+    with capsys.disabled():
+        print(f"\nmachine, chunk {number}:\n{tally.lines()}")
+    assert not tally.disagreements, "\n\n".join(tally.disagreements)
+
+
+# ---- The case that only the fourth key block shows -----------------------------------------------
+
+
+def compile_text(text):
+    return compile_source(SourceFile(path="late_values.sched", text=text))
+
+
+def test_values_three_steps_late_hang_from_the_fourth_key_block_on():
+    kernel = parse_kernel(forced_kernel(SourceFile(path="late_values.sched", text=LATE_VALUES)))
+    kinds = [examine(kernel, [(steps,)]) for steps in range(9)]
+    assert [found.kind if found else "" for found in kinds] == [""] * 4 + ["hang"] * 5
+
+
+def test_values_three_steps_late_are_refused_with_their_cycle():
+    with pytest.raises(CompileError) as caught:
+        compile_text(LATE_VALUES)
+    (found,) = caught.value.diagnostics
+    assert found.id == "order-cycle"
+    assert "has to come first" in found.message
+    assert len(found.notes) == 2
+    assert any("before" in help for help in found.helps)
+    assert "give `v` a depth of 3" in found.helps
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("qk[i]  pv[i-3]", "pv[i-3]  qk[i]"),
+        ("smem v   : bf16[n, d]  depth 2", "smem v   : bf16[n, d]  depth 3"),
+    ],
+)
+def test_what_the_refusal_proposes_is_accepted_and_lives(edit):
+    text = LATE_VALUES.replace(*edit)
+    assert text != LATE_VALUES
+    assert brute_verdict(compile_text(text).kernel.text, 0, 8, 4) is None
+
+
+# ---- Brute force itself --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_brute_force_finds_nothing_in_what_is_shipped(name):
+    assert brute_verdict(compiled(name).kernel.text, 0, 2, 1) is None
+
+
+@pytest.mark.parametrize("name", ["ladder/06_slices", "ladder/08_zigzag"])
+def test_a_barrier_for_every_dependence_is_no_reason_to_hang(name):
+    """What refused schedules are given must not be what makes them hang."""
+    text = forced_kernel(SourceFile(path="random.sched", text=edited(name)))
+    assert brute_verdict(text, 0, 2, 1) is None
+
+
+S_FULL = "tlx.barrier_wait(s_full[g], step_phase)"
+BROKEN = [
+    (S_FULL, "pass", {"race", "stale", "phase"}),
+    (S_FULL, "tlx.barrier_wait(s_full[g], 0)", {"stale", "hang"}),
+    ("tlx.barrier_arrive(alpha_full[g])", "pass", {"hang"}),
+    ("q_tiles[1],", "q_tiles[0],", {"stale", "race"}),
+    ("use_acc=(step > 1) if piece == 0 else True", "use_acc=True", {"stale"}),
+    ("KV_DEPTH = tl.constexpr(3)", "KV_DEPTH = tl.constexpr(1)", {"hang"}),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "kinds"), BROKEN)
+def test_brute_force_sees_what_is_broken(old, new, kinds):
+    text = compiled("ladder/08_zigzag").kernel.text
+    assert old in text
+    found = brute_verdict(text.replace(old, new), 0, 2, 1)
+    assert found is not None and found.kind in kinds, str(found)
