@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,9 +16,9 @@ from .passes.placement import Placement, place
 from .passes.sync import derive_sync
 from .paths import data_dir
 from .plan import Plan, make_plan
-from .proof import Proof, Resources, Subject, count_resources, make_subject, prove
+from .proof import Proof, Resources, Subject, count_resources, make_subject, prove, verdict
 from .proof.witness import illegal_order
-from .readback import TEXT_PROVES, Finding, verify_text
+from .readback import TEXT_RULES, Finding, verify_text
 from .semantics import check
 from .semantics.program import Program
 from .syntax import parse
@@ -86,7 +86,7 @@ def compile_source(source: SourceFile) -> Compiled:
         families=families,
         sync=sync,
         subject=subject,
-        proof=replace(proof, proved={**proof.proved, **TEXT_PROVES}),
+        proof=Proof(proof.verdicts | {rule.ID: verdict(rule) for rule in TEXT_RULES}),
         resources=resources,
         kernel=kernel,
         seconds=clock.seconds,

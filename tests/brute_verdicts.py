@@ -285,8 +285,8 @@ def compare_change(verdict: Verdict, tally: Tally, seed: int, pairs: int, triple
         tally.disagree("changed kernel", verdict.text, words)
     if changed.rules is None:
         tally.counts["changes that the plan cannot say"] += 1
-    elif trouble is None and changed.rules == {"parity"} and changed.what.startswith("slot more"):
-        tally.counts["barriers with more slots than their ring, refused on purpose"] += 1
+    elif trouble is None and changed.rules == {"parity"} and changed.what.startswith("slot "):
+        tally.counts["barriers with other slots than their ring, refused on purpose"] += 1
     elif (trouble is None) is bool(changed.rules):
         words = f"{changed.what}: plan rules {sorted(changed.rules)}, brute force {trouble}"
         tally.disagree("changed plan", verdict.text, words)

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 tlx = pytest.importorskip("triton.language.extra.tlx")
 
 from jfagen.machine import Kind, simulate  # noqa: E402
+from jfagen.machine.declared import declared_roles  # noqa: E402
 
 TUTORIALS = Path(tlx.__file__).parent / "tutorials"
 DEVICE = "DEVICE = triton.runtime.driver.active.get_active_torch_device()"
@@ -100,8 +101,6 @@ def product(a, b):
 
 def kernel_text(name, grid, extra):
     path = TUTORIALS / f"{name}.py"
-    if not path.is_file():
-        pytest.skip(f"{name} is not installed")
     text = path.read_text()
     assert text.count(DEVICE) == 1
     text = text.replace(DEVICE, 'DEVICE = "cpu"')
@@ -124,30 +123,70 @@ def tensors(count, n):
     return [torch.randn(shape, generator=generator).to(torch.float16) for _ in range(count)]
 
 
-@pytest.mark.parametrize("policy", ["random", "late"])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_public_forward_kernel_runs_right_without_a_false_report(name, causal, policy):
+#: The first kernel has no causal mask.
+VARIANTS = [(name, causal) for name in KERNELS for causal in (False, True)[: 1 + (name != "ws")]]
+
+
+def forward_is_right(name, causal, rows=512, **how):
     file, grid, extra = KERNELS[name]
-    if causal and name == "ws":
-        pytest.skip("has no causal mask")
-    q, k, v = tensors(3, 512)
+    q, k, v = tensors(3, rows)
     outcome = simulate(
         kernel_text(file, grid, extra),
         inputs={"q": q, "k": k, "v": v, "stage": 0 if name == "ws" else 3 if causal else 1},
-        sms=2,
-        policy=policy,
+        **how,
     )
     assert outcome.ok, outcome.text()
+    assert outcome.notes == ()
     out, lse = attention(q.double(), k.double(), v.double(), causal)
     np.testing.assert_allclose(outcome.outputs[0], out.numpy(), atol=2e-3)
     np.testing.assert_allclose(outcome.outputs[1], lse.numpy(), atol=2e-3)
 
 
-@pytest.mark.parametrize("policy", ["random", "late", "starve=mma"])
-@pytest.mark.parametrize(("ctas", "warp_barriers"), [(1, False), (1, True), (2, False)])
-@pytest.mark.parametrize("causal", [False, True])
-def test_the_public_backward_kernel_runs_right(causal, ctas, warp_barriers, policy):
+@pytest.mark.parametrize("policy", ["random", "late"])
+@pytest.mark.parametrize(("name", "causal"), VARIANTS)
+def test_a_public_forward_kernel_runs_right_without_a_false_report(name, causal, policy):
+    forward_is_right(name, causal, sms=2, policy=policy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "causal"), VARIANTS)
+def test_public_forward_kernels_run_right_in_a_long_sweep(name, causal):
+    for seed in range(4):
+        forward_is_right(name, causal, rows=768, sms=1 + seed, seed=seed)
+    for role in roles_of(KERNELS[name][0]):
+        forward_is_right(name, causal, sms=1, policy=f"starve={role}")
+    forward_is_right(name, causal, rows=768, sms=3, policy="at_once")
+
+
+def roles_of(file):
+    """The roles of the forward kernel of a file."""
+    text = (TUTORIALS / f"{file}.py").read_text()
+    backward = text.find("\ndef _attn_bwd")
+    return [role.name for role in declared_roles(text[:backward] if backward > 0 else text)]
+
+
+BACKWARD = pytest.mark.parametrize(
+    ("ctas", "warp_barriers", "causal"),
+    [(1, False, False), (1, False, True), (1, True, False), (1, True, True)]
+    + [(2, False, False), (2, False, True)],
+)
+
+
+@BACKWARD
+def test_the_public_backward_kernel_runs_right(causal, ctas, warp_barriers):
+    backward_is_right(causal, ctas, warp_barriers, policy="random")
+
+
+@pytest.mark.slow
+@BACKWARD
+def test_the_public_backward_kernel_runs_right_in_a_long_sweep(causal, ctas, warp_barriers):
+    for policy in ("late", "at_once", "starve=mma", "starve=load", "starve=reduction"):
+        backward_is_right(causal, ctas, warp_barriers, policy=policy)
+    for seed in range(1, 4):
+        backward_is_right(causal, ctas, warp_barriers, seed=seed, sms=seed)
+
+
+def backward_is_right(causal, ctas, warp_barriers, **how):
     q, k, v, dout = tensors(4, 256)
     wide = [x.double().requires_grad_() for x in (q, k, v)]
     out, lse = attention(*wide, causal)
@@ -160,7 +199,7 @@ def test_the_public_backward_kernel_runs_right(causal, ctas, warp_barriers, poli
             **{"out": out.detach().to(torch.float16), "lse": lse.detach().float()},
             **{"warp_barriers": warp_barriers, "ctas": ctas},
         },
-        policy=policy,
+        **how,
     )
     assert outcome.ok, outcome.text()
     for given, exact in zip(outcome.outputs, wide, strict=True):

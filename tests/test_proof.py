@@ -13,7 +13,7 @@ from jfagen.proof import make_subject
 from jfagen.proof.realize import realize
 from jfagen.proof.rules import RULES, capacity, live, parity, race
 from jfagen.proof.rules.live import steady_edges
-from jfagen.readback import TEXT_PROVES
+from jfagen.readback import TEXT_RULES
 
 
 def subject(name, change):
@@ -29,7 +29,7 @@ def without(name):
 @pytest.mark.parametrize("name", [*SHIPPED, *STRANGERS])
 def test_every_shipped_schedule_is_proved(name):
     proof = compiled(name).proof
-    assert list(proof.proved) == [rule.ID for rule in RULES] + list(TEXT_PROVES)
+    assert list(proof.verdicts) == [rule.ID for rule in (*RULES, *TEXT_RULES)]
 
 
 @pytest.mark.parametrize("name", [c.name for c in compiled("fwd").sync.channels])

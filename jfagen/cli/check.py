@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from ..diagnostics import CompileError, as_dict
+from ..proof import verdict
 from ..readback import Finding, ReadbackError, prove_text
 from ..readback.rules import ORDER_RULES, tiles
 from .build import Files, Timings, compile_all
@@ -65,7 +66,8 @@ def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
     if shown and not findings:
         typer.echo(path.as_posix())
         for rule in (*ORDER_RULES, tiles):
-            typer.echo(f"  {rule.ID.ljust(12)}proved  {rule.PROVES}")
+            found = verdict(rule)
+            typer.echo(f"  {rule.ID.ljust(12)}{found.word.ljust(10)}  {found.what}")
     for finding in findings if shown else ():
         typer.echo(f"error[{finding.rule}]: {finding.message}", err=True)
         for line in filter(None, dict.fromkeys(finding.lines)):

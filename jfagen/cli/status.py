@@ -16,8 +16,8 @@ def status_block(compiled: Compiled, path: Path | None = None, *, written: bool 
     if path is not None:
         head += f" -> {path}" + ("" if written else " (unchanged)")
     lines = [head]
-    for rule, what in compiled.proof.proved.items():
-        lines.append(_line(rule, f"proved  {what}"))
+    for rule, verdict in compiled.proof.verdicts.items():
+        lines.append(_line(rule, f"{verdict.word.ljust(10)}  {verdict.what}"))
     return "\n".join([*lines, *_resource_lines(compiled)])
 
 
@@ -34,9 +34,7 @@ def _resource_lines(compiled: Compiled) -> list[str]:
         for role in program.roles
     )
     return [
-        _line(
-            "SMEM", f"{resources.smem_bytes:,} of {program.target.smem_bytes:,} bytes, {added}"
-        ),
+        _line("SMEM", f"{resources.smem_bytes:,} of {program.target.smem_bytes:,} bytes, {added}"),
         _line("TMEM", f"{resources.tmem_columns} of {program.target.tmem_columns} columns"),
         _line("registers", roles),
         _line("threads", str(resources.threads)),

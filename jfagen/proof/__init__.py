@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .prove import Proof, prove
+from .prove import Proof, Verdict, prove, verdict
 from .resources import Resources, count_resources
 from .subject import Subject, make_subject
 
-__all__ = ["Proof", "Resources", "Subject", "count_resources", "make_subject", "prove"]
+__all__ = [
+    "Proof",
+    "Resources",
+    "Subject",
+    "Verdict",
+    "count_resources",
+    "make_subject",
+    "prove",
+    "verdict",
+]

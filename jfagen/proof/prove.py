@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 from ..diagnostics import CompileError, Diagnostic
 from .rules import RULES
@@ -10,14 +11,28 @@ from .subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What was proved.
+class Verdict:
+    """What one rule found to hold.
 
     Attributes:
-        proved: rule id -> what holds.
+        word: `proved` for every length, or `enumerated` for a few cases.
+        what: what holds.
     """
 
-    proved: dict[str, str]
+    word: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What holds: rule id -> verdict, in the order of the rules."""
+
+    verdicts: dict[str, Verdict]
+
+
+def verdict(rule: ModuleType) -> Verdict:
+    """Return what a rule that refuses nothing says."""
+    return Verdict(getattr(rule, "WORD", "proved"), rule.PROVES)
 
 
 def prove(subject: Subject) -> Proof:
@@ -27,4 +42,4 @@ def prove(subject: Subject) -> Proof:
         found += rule.check(subject)
     if found:
         raise CompileError(found)
-    return Proof(proved={rule.ID: rule.PROVES for rule in RULES})
+    return Proof({rule.ID: verdict(rule) for rule in RULES})

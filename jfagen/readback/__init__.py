@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from .finding import Finding
 from .recorder import ReadbackError
-from .verify import TEXT_PROVES, TEXT_RULES, prove_text, verify_text
+from .verify import TEXT_RULES, prove_text, verify_text
 
 __all__ = [
-    "TEXT_PROVES",
     "TEXT_RULES",
     "Finding",
     "ReadbackError",

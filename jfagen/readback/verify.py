@@ -15,8 +15,6 @@ from .rules import ORDER_RULES, TEXT_ONLY, live, tiles
 
 #: The rules that `verify_text` adds to those on the plan.
 TEXT_RULES = (*TEXT_ONLY, compare)
-#: What they prove: rule id -> what holds.
-TEXT_PROVES = {rule.ID: rule.PROVES for rule in TEXT_RULES}
 
 
 def verify_text(plan: Plan, placement: Placement, sync: SyncPlan, text: str) -> list[Finding]:

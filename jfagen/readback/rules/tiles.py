@@ -21,7 +21,8 @@ from ..recorder import Cta
 from ..trace import ActionKind, Trace
 
 ID = "tiles"
-PROVES = "every tile dealt exactly once, for every number of SMs tried"
+WORD = "enumerated"
+PROVES = "every tile dealt exactly once, for 1 to 5 SMs and 1 to 7 tiles"
 
 #: Numbers of SMs and of tiles that are enumerated: fewer, as many and more of the one.
 SMS, TILES = (1, 2, 3, 5), (1, 2, 5, 7)
