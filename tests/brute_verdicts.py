@@ -40,6 +40,7 @@ PROVED_WRONG = frozenset(
 TOO_LARGE = frozenset({"tmem-overflow", "smem-overflow", "register-overflow", "thread-overflow"})
 MOST_STEPS = 8
 PAIRED = (0, 1, 2, 3, 5, 8)
+SHORT = ((1, 1, 1), (2, 1, 1), (1, 0, 1), (3, 0, 3))
 #: One in so many accepted schedules is also run with a barrier for every dependence.
 CALIBRATED = 5
 
@@ -193,14 +194,17 @@ def is_plan(kernel: KernelText, plan: Plan, placement: Placement, sync: SyncPlan
 
 
 def vectors(persistent: bool, seed: int, pairs: int, triples: int) -> list[tuple[int, ...]]:
-    """Return tile sequences: every single tile, then as many random pairs and triples as asked."""
+    """Return tile sequences: every single tile, short ones that turn rings of tiles round, and as
+    many random pairs and triples as asked.
+    """
     singles = [(steps,) for steps in (1, 3, 8, 2, 5, 0, 4, 6, 7)]
     if not persistent:
         return singles
     choose = random.Random(seed)
     two = list(product(PAIRED, repeat=2))
     three = list(product(range(MOST_STEPS + 1), repeat=3))
-    return singles + choose.sample(two, min(pairs, len(two))) + choose.sample(three, triples)
+    chosen = choose.sample(two, min(pairs, len(two))) + choose.sample(three, triples)
+    return [*singles[:3], *SHORT, *singles[3:], *chosen]
 
 
 def brute_verdict(text: str, seed: int, pairs: int, triples: int) -> Trouble | None:

@@ -139,7 +139,7 @@ def test_every_path_that_it_names_exists():
 def test_every_room_and_every_rule_is_named():
     rooms = {f"jfagen/{path.parent.name}/" for path in (ROOT / "jfagen").glob("*/__init__.py")}
     assert rooms - set(inline()) == set()
-    assert set(compiled("fwd").proof.proved) - set(inline()) == set()
+    assert set(compiled("fwd").proof.verdicts) - set(inline()) == set()
 
 
 def test_the_ladder_is_complete():

@@ -118,7 +118,9 @@ def _commit(machine: Machine, barrier: Slot, two_ctas: Value) -> None:
         copies = [machine.slot_of(barrier, cta.rank) for cta in machine.pair()]
 
     def run(operation: Operation) -> None:
-        operation.before |= role.mma_before.before | machine.mark(operation.cta.order)
+        # A commit keeps its place among the multiplications, so it is before those behind it too.
+        role.mma_before.before |= machine.mark(operation.cta.order)
+        operation.before |= role.mma_before.before
         for copy in copies:
             copy.arrive(1, operation.before)
 
