@@ -148,6 +148,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "warps": view.warps,
         "budget": view.budget,
         "dtype": view.dtype,
+        "torch_dtype": view.torch_dtype,
         "slices": {v: slices_name(b.name) for b in program.buffers for v in b.holds},
         "tile_rows": "GROUPS * BLOCK_M" if grouped else "BLOCK_M",
         "tile_rows_host": "GROUPS.value * BLOCK_M.value" if grouped else "BLOCK_M.value",

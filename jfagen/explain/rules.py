@@ -15,6 +15,7 @@ assumptions of every proof:
   a wait acquires all that came before the arrivals of its phase
   the answer of cluster launch control is a channel with one arrival per consuming role"""
 
+
 def rule_ids() -> list[str]:
     """Return the ids of all rules."""
     return [rule.ID for rule in (*RULES, *TEXT_RULES)]

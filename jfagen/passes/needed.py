@@ -61,14 +61,21 @@ def trip_counts(plan: Plan) -> tuple[tuple[int, ...], ...]:
     return ((many, many), (1, 1, 1), (1, many), (many, 1))
 
 
-def needed_families(plan: Plan, layout: Layout) -> tuple[Family, ...] | Illegal:
+def needed_families(
+    plan: Plan, layout: Layout, sequences: tuple[tuple[int, ...], ...] = ()
+) -> tuple[Family, ...] | Illegal:
     """Return the dependences in the transitive reduction, or the cycle that makes it impossible.
 
     The transitive reduction of an acyclic graph is unique: what is in it must be signalled, and
     everything else follows.
+
+    Args:
+        plan: the plan.
+        layout: where buffers lie relative to each other.
+        sequences: tile sequences to look at; those of `trip_counts` if empty.
     """
     families: dict[tuple[Site, Site], Family] = {}
-    for trips in trip_counts(plan):
+    for trips in sequences or trip_counts(plan):
         unrolled = unroll(plan, trips)
         dependences = find_dependences(plan, unrolled, layout)
         if dependences.clobbers:

@@ -18,7 +18,7 @@ from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program
 from ..target import Target
 from ..types import Storage
 from .layout import Layout, leaves, make_layout
-from .needed import Illegal, needed_families
+from .needed import Illegal, needed_families, trip_counts
 from .sync import derive_sync
 
 
@@ -189,4 +189,6 @@ def _tree(program: Program, host: str, guests: list[str]) -> Arrangement:
 def _legal_pair(plan: Plan, fixed: tuple[Arrangement, ...], host: Buffer, guest: Buffer) -> bool:
     tree = _tree(plan.program, host.name, [guest.name])
     layout = make_layout(plan.program, (*fixed, tree))
-    return not isinstance(needed_families(plan, layout), Illegal)
+    # One sequence sorts most pairs out; what is chosen is looked at with all of them.
+    longest = trip_counts(plan)[:1]
+    return not isinstance(needed_families(plan, layout, longest), Illegal)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ..algorithm import Engine, Mode, Space
 from ..emit.names import tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
@@ -19,6 +21,12 @@ class ExpectedTrace:
         self.program = plan.program
         self.sync = sync
         self.trips = trips
+        self.ends: dict[tuple[Site, bool], list[tuple[Channel, End]]] = defaultdict(list)
+        for channel in sync.channels:
+            for signal, ends in ((False, channel.waits), (True, channel.signals)):
+                for end in ends:
+                    for site in channel.sites(end):
+                        self.ends[site, signal].append((channel, end))
         self.actions: list[Action] = []
         self.tiles = self.steps = 0
 
@@ -136,17 +144,13 @@ class ExpectedTrace:
     def _ends(
         self, site: Site, step: int, steps: int, *, signal: bool
     ) -> list[tuple[Channel, End]]:
-        found: list[tuple[Channel, End]] = []
-        for channel in self.sync.channels:
-            for end in channel.signals if signal else channel.waits:
-                if site not in channel.sites(end):
-                    continue
-                if end.when is When.FIRST and step != 0:
-                    continue
-                if end.when is When.LAST and step != steps - 1:
-                    continue
-                found.append((channel, end))
-        return found
+        """Return the ends that take part in this step of a site."""
+        return [
+            (channel, end)
+            for channel, end in self.ends.get((site, signal), ())
+            if (end.when is not When.FIRST or step == 0)
+            and (end.when is not When.LAST or step == steps - 1)
+        ]
 
     def _number(self, channel: Channel, end: End, step: int) -> int:
         if channel.per is Space.TILE:
