@@ -49,5 +49,7 @@ def timing_lines(compiled: Compiled) -> str:
     """Return the time of every pass, and of the way from text to proof."""
     after = ("emit", "read back")
     proof = sum(seconds for name, seconds in compiled.seconds.items() if name not in after)
+    whole = sum(compiled.seconds.values())
     lines = [_line(name, f"{seconds * 1e3:6.1f} ms") for name, seconds in compiled.seconds.items()]
-    return "\n".join([*lines, _line("to proof", f"{proof * 1e3:6.1f} ms")])
+    lines.append(_line("to proof", f"{proof * 1e3:6.1f} ms"))
+    return "\n".join([*lines, _line("with text", f"{whole * 1e3:6.1f} ms")])
