@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import typer
+from builders import ROOT
 from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
@@ -31,9 +32,15 @@ def forward(q, k, v, kv_offsets, *, scale=None, sms=None):
         lse[b] = s.logsumexp(2)
     return out, lse
 """
+FWD = (ROOT / "generated" / "fwd.py").read_text()
 LEAK = HOST.replace("    return out", "    out += 0 * v.float().sum().to(q.dtype)\n    return out")
 WRONG = HOST.replace("* d**-0.5", "* d**-0.4")
 SMALL = Problem(lengths=(0, 5, 3, 4), queries=8, heads=2, head_dim=16)
+
+
+def without(text, line):
+    assert text.count(line) == 1
+    return text.replace(line, "pass")
 
 
 def test_a_right_kernel_is_right_with_and_without_nan_neighbours():
@@ -149,6 +156,83 @@ def test_a_wrong_call_exits_2_with_one_line(call, options, word):
     assert result.exit_code == 2
     assert word in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+ROLES = """
+import triton
+import triton.language.extra.tlx as tlx
+
+COUNT = 2
+
+
+@triton.jit
+def kernel(MANY: tl.constexpr):
+    with tlx.async_tasks():
+        # rescale: the correction
+        with tlx.async_task("default"):
+            pass
+        # softmax[g]: two replicas
+        with tlx.async_task(num_warps=4, replicate=COUNT):
+            pass
+        # store: as many as the caller wants
+        with tlx.async_task(num_warps=1, replicate=MANY):
+            pass
+
+        with tlx.async_task(num_warps=1):
+            pass
+"""
+
+
+@pytest.mark.parametrize(
+    "role", ["rescale", "softmax", "softmax[1]", "store", "store[3]", "role 3", "kernel"]
+)
+def test_a_role_of_the_text_may_be_starved(call, role):
+    assert call(ROLES + HOST, "--policy", f"starve={role}").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("role", "word"),
+    [
+        ("softmaks", "did you mean `softmax`?"),
+        ("softmax[2]", "did you mean `softmax[1]`?"),
+        ("softmax[g]", "did you mean `softmax"),
+        ("rescale[0]", "did you mean `rescale`?"),
+        ("store[x]", "did you mean `store`?"),
+        ("xyz", "the roles are rescale, softmax, softmax[0], softmax[1], store, role 3, kernel"),
+    ],
+)
+def test_an_unknown_role_is_a_wrong_call(call, role, word):
+    result = call(ROLES + HOST, "--policy", f"starve={role}")
+    assert result.exit_code == 2 and not result.stdout
+    assert f"no role is called `{role}`: {word}" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_roles_of_a_schedule_are_those_of_its_kernel():
+    app = typer.Typer()
+    app.command()(run_command)
+    result = CliRunner().invoke(app, ["fwd", "--policy", "starve=mam"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: no role is called `mam`: did you mean `mma`?\n"
+
+
+def test_help_says_what_each_policy_does():
+    app = typer.Typer()
+    app.command()(run_command)
+    words = " ".join(CliRunner().invoke(app, ["--help"]).stdout.replace("│", " ").split())
+    for policy in ("`random`", "`late` lets", "`at_once`", "`starve=ROLE`"):
+        assert policy in words
+
+
+def test_a_note_is_printed_and_counted(call):
+    text = without(FWD, 'tlx.fence("async_shared")')
+    result = call(text, "--lengths", "130", "--head-dim", "128")
+    assert result.exit_code == 0, result.output
+    (note,) = {line for line in result.stdout.splitlines() if "out_tiles[0]" in line}
+    assert note.startswith("note: no proxy fence after the store of `out_tiles[0]")
+    assert "by role `correction` of CTA 0, line " in note
+    assert "TMA store by role `store` of CTA 0, line " in note
+    assert "simulated 1 runs: 1 right, 1 with notes, " in result.stdout
 
 
 def test_a_missing_file_exits_2():

@@ -42,7 +42,7 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
         message=f"`{role}` runs {say(runs_first)} before {say(runs_later)}, but "
         f"{say(runs_later)} has to come first",
         label=Label(span=runs_first.use.span, message=f"has to wait for {say(runs_later)}"),
-        notes=tuple(_notes(say, hops)),
+        notes=(*_notes(say, hops), *_circle(hops)),
         helps=_helps(plan, say, hops),
     )
 
@@ -170,6 +170,29 @@ def _notes(say: _Words, hops: list[_Hop]) -> list[Note]:
         label = Label(span=hop.first.use.span) if hop.first.use else None
         notes.append(Note(message=words, label=label))
     return notes
+
+
+def _circle(hops: list[_Hop]) -> list[Note]:
+    """Return the cycle as role -> barrier -> role, where it goes through more than one role."""
+    words = [f"`{hops[0].first.actor.role}`"]
+    for hop in hops:
+        if hop.first.actor == hop.second.actor:
+            continue
+        words += [f"`{_barrier(hop)}`", f"`{hop.second.actor.role}`"]
+    return [Note(message=f"the circle: {' -> '.join(words)}")] if len(words) > 1 else []
+
+
+def _barrier(hop: _Hop) -> str:
+    """Return what the barrier of a dependence would be called."""
+    found = hop.dependence
+    if found is None:
+        return "next_tile"
+    if found.earlier.buffer == found.later.buffer:
+        if found.later.mode is Mode.READ:
+            return f"{found.later.buffer}_full"
+        if found.earlier.mode is Mode.READ and found.later.mode is Mode.WRITE:
+            return f"{found.later.buffer}_empty"
+    return f"{found.later.buffer}_after_{found.first[0].op}"
 
 
 def _reason(say: _Words, hop: _Hop) -> str:
