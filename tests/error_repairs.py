@@ -14,6 +14,10 @@ OUT = "smem out[g] : bf16[m, d]"
 #: Bad schedule -> words of its help, then the replacements that follow them.
 REPAIRS = {
     # memory and registers
+    "lag_of_three": (
+        "place `pv[0][i-3]` before `qk[0][i]`",
+        ("{ qk[i]  pv[i-3] }", "{ pv[i-3]  qk[i] }"),
+    ),
     "kv_depth_4": (OUT_OVER_Q, ("  load { load_q", f"  {OUT_OVER_Q}\n\n  load {{ load_q")),
     "kv_depth_0": ("write `depth 2` or more", ("depth 0", "depth 2")),
     "kv_ring_of_one": ("write `depth 2`", ("depth 1", "depth 2")),

@@ -137,7 +137,7 @@ def forward_is_right(name, causal, rows=512, **how):
     )
     assert outcome.ok, outcome.text()
     # The role that issues the store is not the one that wrote: its fence is the compiler's.
-    assert all("no proxy fence after the store of `o_tiles[" in note for note in outcome.notes)
+    assert all("no proxy fence after the store of `o_tiles`" in note for note in outcome.notes)
     assert bool(outcome.notes) == name.startswith("clc")
     out, lse = attention(q.double(), k.double(), v.double(), causal)
     np.testing.assert_allclose(outcome.outputs[0], out.numpy(), atol=2e-3)

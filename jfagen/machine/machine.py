@@ -366,9 +366,9 @@ def _missing_fence(store: Access, read: Access) -> str:
     the public kernels that leave the fence out have it.
     """
     return (
-        f"no proxy fence after the store of `{store.buffer}` by {store.place.text()}, which"
-        f" {read.action} by {read.place.text()} reads: only the fence that the compiler puts before"
-        " that read orders them"
+        f"no proxy fence after the store of `{store.buffer.split('[')[0]}` by {store.place.where()},"
+        f" which {read.action} by {read.place.where()} reads: only the fence that the compiler puts"
+        " before that read orders them"
     )
 
 

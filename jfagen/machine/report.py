@@ -32,8 +32,15 @@ class Place:
 
     def text(self) -> str:
         """Return `role `mma` of CTA 0, line 12 (fwd.sched:3)`."""
+        return f"role `{self.role}` of CTA {self.cta}, {self._line()}"
+
+    def where(self) -> str:
+        """Return `role `mma`, line 12 (fwd.sched:3)`: the same for all CTAs."""
+        return f"role `{self.role}`, {self._line()}"
+
+    def _line(self) -> str:
         schedule = f" ({self.schedule})" if self.schedule else ""
-        return f"role `{self.role}` of CTA {self.cta}, line {self.line}{schedule}"
+        return f"line {self.line}{schedule}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -116,8 +116,9 @@ def _illegal(
 ) -> Illegal:
     cycle = find_cycle(edges)
     around = set(zip(cycle, (*cycle[1:], cycle[0]), strict=True))
-    on_it: dict[tuple[Site, Site], Dependence] = {}
+    on_it: dict[tuple[Site, Site, str, str], Dependence] = {}
     for dependence in found:
         if dependence.edge in around:
-            on_it.setdefault((dependence.first[0], dependence.second[0]), dependence)
+            buffers = dependence.earlier.buffer, dependence.later.buffer
+            on_it.setdefault((dependence.first[0], dependence.second[0], *buffers), dependence)
     return Illegal(unrolled, cycle, tuple(on_it.values()), ())

@@ -53,8 +53,10 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
 def _hops(plan: Plan, illegal: Illegal) -> list[_Hop]:
     """Return the dependences of the shortest cycle among the events of the one that was found."""
     events, cycle = illegal.unrolled.events, illegal.cycle
+    # Of several dependences between two ops, one on a single buffer says most.
+    plainest = sorted(illegal.dependences, key=lambda d: d.earlier.buffer == d.later.buffer)
     by_sites: dict[tuple[Site | None, Site | None], Dependence] = {
-        (found.first[0], found.second[0]): found for found in illegal.dependences
+        (found.first[0], found.second[0]): found for found in plainest
     }
     nodes = list(dict.fromkeys(cycle))
     costs: dict[int, dict[int, int]] = {node: {} for node in nodes}
@@ -187,11 +189,11 @@ def _barrier(hop: _Hop) -> str:
     found = hop.dependence
     if found is None:
         return "next_tile"
-    if found.earlier.buffer == found.later.buffer:
-        if found.later.mode is Mode.READ:
-            return f"{found.later.buffer}_full"
-        if found.earlier.mode is Mode.READ and found.later.mode is Mode.WRITE:
-            return f"{found.later.buffer}_empty"
+    earlier, later = found.earlier, found.later
+    if earlier.mode is not Mode.READ and _reads(hop.second, earlier.value):
+        return f"{earlier.buffer}_full"
+    if earlier.buffer == later.buffer and earlier.mode is Mode.READ and later.mode is Mode.WRITE:
+        return f"{later.buffer}_empty"
     return f"{found.later.buffer}_after_{found.first[0].op}"
 
 
@@ -200,10 +202,7 @@ def _reason(say: _Words, hop: _Hop) -> str:
     if found is None:
         return f"{second} comes after {first}"
     earlier, later = found.earlier, found.later
-    reads = hop.second.use.op.accesses() if hop.second.use else ()
-    if earlier.mode is not Mode.READ and any(
-        access.value == earlier.value and access.mode is Mode.READ for access in reads
-    ):
+    if earlier.mode is not Mode.READ and _reads(hop.second, earlier.value):
         return f"{second} reads `{earlier.value}`, which {first} writes"
     if earlier.buffer != later.buffer:
         verb = "read" if earlier.mode is Mode.READ else "write"
@@ -216,6 +215,12 @@ def _reason(say: _Words, hop: _Hop) -> str:
     if earlier.mode is Mode.READ and later.mode is Mode.WRITE:
         return f"{second} fills the slot of `{earlier.buffer}` from which {first} reads"
     return f"{second} {later.mode}s `{later.value}` after {first}"
+
+
+def _reads(event: Event, value: str) -> bool:
+    """Whether the op of an event reads a value, at whichever of its points."""
+    accesses = event.use.op.accesses() if event.use else ()
+    return any(access.value == value and access.mode is Mode.READ for access in accesses)
 
 
 # ---- Its helps ---------------------------------------------------------------------------------
