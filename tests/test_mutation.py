@@ -11,6 +11,7 @@ import pytest
 from builders import SHIPPED, STRANGERS, compiled
 from equivalence import same_order
 from mutation import KINDS, Mutant, mutants
+from test_readme import check
 
 from jfagen.emit import emit
 from jfagen.proof import count_resources, make_subject
@@ -34,7 +35,7 @@ def text_of(mutant: Mutant) -> str:
 
 
 @pytest.mark.slow
-def test_no_mutant_of_any_shipped_schedule_survives(capsys):
+def test_no_mutant_of_any_shipped_schedule_survives(capsys, golden):
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     survived: list[tuple[str, str, str]] = []
     for name in [*SHIPPED, *STRANGERS]:
@@ -56,21 +57,20 @@ def test_no_mutant_of_any_shipped_schedule_survives(capsys):
         with capsys.disabled():
             print(f"\n{name}: done", end="", flush=True)
     with capsys.disabled():
-        print_table(rows)
+        print("\n" + table(rows), end="")
     assert not survived
+    check(golden, "mutation", table(rows))
     assert set(rows) == set(KINDS) and all(rows[kind]["total"] for kind in KINDS)
     total = sum(row["total"] for row in rows.values())
     assert sum(row["equivalent"] for row in rows.values()) <= total // 10
 
 
-def print_table(rows):
-    print(f"\n{'mutation':26}{'killed':>8}{'equivalent':>12}{'survived':>10}{'total':>7}")
+def table(rows):
+    """Return kind x killed, equivalent, survived, total as lines."""
+    words = ("killed", "equivalent", "survived", "total")
+    lines = [f"{'mutation':26}" + "".join(f"{word:>12}" for word in words)]
+    whole = Counter()
     for kind in KINDS:
-        row = rows[kind]
-        print(
-            f"{kind:26}{row['killed']:8}{row['equivalent']:12}{row['survived']:10}{row['total']:7}"
-        )
-    print(f"{'all':26}{sum(r['killed'] for r in rows.values()):8}", end="")
-    print(f"{sum(r['equivalent'] for r in rows.values()):12}", end="")
-    print(f"{sum(r['survived'] for r in rows.values()):10}", end="")
-    print(f"{sum(r['total'] for r in rows.values()):7}")
+        whole.update(rows[kind])
+        lines.append(f"{kind:26}" + "".join(f"{rows[kind][word]:12}" for word in words))
+    return "\n".join([*lines, f"{'all':26}" + "".join(f"{whole[word]:12}" for word in words)])
