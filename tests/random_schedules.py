@@ -1,11 +1,14 @@
 """Random schedules as text: nearly all pass the checker and fit, about half of them can run.
 
-`schedules()` is a hypothesis strategy. It chooses roles, orders, offsets, depths, sharing, places
-and the tile source; buffers keep the names of their values, k and v may share the ring `kv`.
+`schedules()` is a hypothesis strategy over the seeds of `random_schedule`: drawn choice by choice,
+hypothesis tries the same schedule again and again in small variations. Roles, orders, offsets,
+depths, sharing, places and the tile source are chosen; buffers keep the names of their values, k
+and v may share the ring `kv`.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -38,7 +41,7 @@ class Draft:
 
 def often(draw, likely, *others):
     """Draw the first value in about two of three cases."""
-    return draw(st.sampled_from([likely] * 2 * len(others) + list(others)))
+    return draw.choice([likely] * 2 * len(others) + list(others))
 
 
 def step(op: str, offset: int = 0) -> str:
@@ -51,27 +54,31 @@ def every(draft: Draft, op: str) -> str:
     return f"{op}[g]" if draft.groups > 1 else op
 
 
-@st.composite
-def schedules(draw) -> str:
-    """Draw the text of one schedule."""
-    draft = Draft(groups=draw(st.sampled_from([1, 1, 2])))
-    draft.slices = draw(st.sampled_from([1, 2, 4]))
+def schedules() -> st.SearchStrategy[str]:
+    """Return the strategy: the texts of random schedules."""
+    return st.randoms(use_true_random=True).map(random_schedule)
+
+
+def random_schedule(draw: random.Random) -> str:
+    """Return the text of one schedule."""
+    draft = Draft(groups=draw.choice([1, 1, 2]))
+    draft.slices = draw.choice([1, 2, 4])
     choose_loads(draw, draft)
     choose_matmuls(draw, draft)
     choose_warps(draw, draft)
     choose_depths(draw, draft)
     choose_tiles(draw, draft)
-    return text_of(draft, draw(st.booleans()))
+    return text_of(draft, draw.random() < 0.5)
 
 
-def choose_loads(draw, draft: Draft) -> None:
+def choose_loads(draw: random.Random, draft: Draft) -> None:
     """Place the loads in one role or two, in any order, some of them for later steps."""
-    draft.shared_ring = draw(st.booleans())
-    ahead = draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
-    apart = not draft.shared_ring and draw(st.booleans())
+    draft.shared_ring = draw.random() < 0.5
+    ahead = draw.choice([0, 0, 0, 1, 2, 3])
+    apart = not draft.shared_ring and draw.random() < 0.5
     behind = ahead if draft.shared_ring else ahead + often(draw, 0, -1, -2, -3, 1, 2)
     pair = [step("load_k", ahead), step("load_v", behind)]
-    if not draft.shared_ring and draw(st.integers(0, 3)) == 0:
+    if not draft.shared_ring and draw.randrange(4) == 0:
         pair.reverse()
     roles = ["load", "fetch"] if apart else ["load", "load"]
     for role, op in zip(roles, pair, strict=True):
@@ -80,19 +87,19 @@ def choose_loads(draw, draft: Draft) -> None:
     draft.before[q_role] = [every(draft, "load_q")]
 
 
-def choose_matmuls(draw, draft: Draft) -> None:
+def choose_matmuls(draw: random.Random, draft: Draft) -> None:
     """Place the matmuls in one role, or split by op or by group, with pv some steps behind."""
     groups = [f"[{g}]" for g in range(draft.groups)] if draft.groups > 1 else [""]
-    split = draw(st.sampled_from(["", "", "op", "group" if draft.groups > 1 else "op"]))
-    ahead = draw(st.sampled_from([0, 0, 0, 1]))
-    lags = [draw(st.sampled_from([-1, -1, 0, -2, -3])) for _ in groups]
-    if draw(st.booleans()):
+    split = draw.choice(["", "", "op", "group" if draft.groups > 1 else "op"])
+    ahead = draw.choice([0, 0, 0, 1])
+    lags = [draw.choice([-1, -1, 0, -2, -3]) for _ in groups]
+    if draw.random() < 0.5:
         lags = [lags[0]] * len(groups)
     scores = [step(f"qk{g}", ahead) for g in groups]
     values = [step(f"pv{g}", ahead + lag) for g, lag in zip(groups, lags, strict=True)]
     if split == "op":
-        draft.loop["scores"] = draw(st.permutations(scores))
-        draft.loop["values"] = draw(st.permutations(values))
+        draft.loop["scores"] = draw.sample(scores, len(scores))
+        draft.loop["values"] = draw.sample(values, len(values))
         return
     if split == "group":
         for name, pair in zip(["first", "second"], zip(scores, values, strict=True), strict=True):
@@ -102,12 +109,12 @@ def choose_matmuls(draw, draft: Draft) -> None:
     draft.loop["mma"] = in_some_order(draw, both, lags)
 
 
-def in_some_order(draw, ops: list[str], lags: list[int]) -> list[str]:
+def in_some_order(draw: random.Random, ops: list[str], lags: list[int]) -> list[str]:
     """Return ops in an order that flows in most cases, else in any."""
-    if draw(st.integers(0, 3)) == 0:
-        return draw(st.permutations(ops))
-    first, then = ("pv", "qk") if min(lags) < 0 and draw(st.booleans()) else ("qk", "pv")
-    if draw(st.booleans()):
+    if draw.randrange(4) == 0:
+        return draw.sample(ops, len(ops))
+    first, then = ("pv", "qk") if min(lags) < 0 and draw.random() < 0.5 else ("qk", "pv")
+    if draw.random() < 0.5:
         return [op for name in (first, then) for op in ops if op.startswith(name)]
     found: list[str] = []
     for index in range(0, len(ops), 2):
@@ -115,40 +122,40 @@ def in_some_order(draw, ops: list[str], lags: list[int]) -> list[str]:
     return found
 
 
-def choose_warps(draw, draft: Draft) -> None:
+def choose_warps(draw: random.Random, draft: Draft) -> None:
     """Place softmax, rescale, finish and the store."""
-    rescaler = draw(st.sampled_from(["softmax", "correction", "correction", "scaler"]))
-    finisher = draw(st.sampled_from(["correction", "correction", "softmax", rescaler]))
+    rescaler = draw.choice(["softmax", "correction", "correction", "scaler"])
+    finisher = draw.choice(["correction", "correction", "softmax", rescaler])
     softmax, rescale = step(every(draft, "softmax")), step(every(draft, "rescale"))
     draft.loop["softmax"] = [softmax]
     draft.loop.setdefault(rescaler, []).append(rescale)
-    if rescaler == "softmax" and draw(st.integers(0, 5)) == 0:
+    if rescaler == "softmax" and draw.randrange(6) == 0:
         draft.loop["softmax"].reverse()
     draft.after["softmax"] = [every(draft, "publish_stats")]
     draft.after.setdefault(finisher, []).append(every(draft, "finish"))
-    if finisher == "softmax" and draw(st.integers(0, 7)) == 0:
+    if finisher == "softmax" and draw.randrange(8) == 0:
         draft.after["softmax"].reverse()
     storer = often(draw, "store", finisher, "load")
-    if draft.groups > 1 and storer == "softmax" and draw(st.booleans()):
+    if draft.groups > 1 and storer == "softmax" and draw.random() < 0.5:
         storer = "store"
     draft.after.setdefault(storer, []).append(every(draft, "store_out"))
-    if len(draft.after[storer]) > 1 and draw(st.integers(0, 7)) == 0:
+    if len(draft.after[storer]) > 1 and draw.randrange(8) == 0:
         draft.after[storer].reverse()
     vectors: list[str] = []
-    if draft.loop["softmax"] == [softmax, rescale] and draw(st.booleans()):
+    if draft.loop["softmax"] == [softmax, rescale] and draw.random() < 0.5:
         vectors.append("alpha")
     if finisher == "softmax" and draft.after["softmax"][0].startswith("pub"):
-        vectors += ["row_sum", "row_max"] if draw(st.booleans()) else []
+        vectors += ["row_sum", "row_max"] if draw.random() < 0.5 else []
     draft.in_registers = tuple(vectors)
 
 
-def choose_depths(draw, draft: Draft) -> None:
+def choose_depths(draw: random.Random, draft: Draft) -> None:
     """Choose depths from 1 to 4 that fit, and what lies over what."""
     most = 4 if draft.groups == 1 else 2
     depth = {name: often(draw, 1, *range(2, most + 1)) for name in ("s", "p", "alpha")}
     for name in ("k", "v"):
-        depth[name] = draw(st.sampled_from([1, 2, 2, 3, 3, 4]))
-    depth["kv"] = draw(st.sampled_from([1, 2, 2, 3, 3, 4, 4]))
+        depth[name] = draw.choice([1, 2, 2, 3, 3, 4])
+    depth["kv"] = draw.choice([1, 2, 2, 2, 3, 3, 3, 4, 4, 4])
     for name in ("q", "out", "acc"):
         depth[name] = often(draw, 1, 2)
     depth["row_sum"], depth["row_max"] = often(draw, 1, 2), often(draw, 1, 2)
@@ -179,14 +186,14 @@ def columns(draft: Draft, depth: dict[str, int], inside: str) -> int:
     return draft.groups * sum(w * depth[n] for n, w in widths.items() if n != inside)
 
 
-def choose_tiles(draw, draft: Draft) -> None:
+def choose_tiles(draw: random.Random, draft: Draft) -> None:
     """Choose the tile source; any role without replicas may ask."""
-    kind = draw(st.sampled_from(["one_per_cta", "round_robin", "zigzag", "clc", "clc"]))
-    order = draw(st.sampled_from(["", "  order given", "  order longest_first by kv_length"]))
+    kind = draw.choice(["one_per_cta", "round_robin", "zigzag", "clc", "clc"])
+    order = draw.choice(["", "  order given", "  order longest_first by kv_length"])
     askers = [r for r in draft.roles if r != "softmax" or draft.groups == 1]
     source = f"persistent{order}  next static deal {kind}"
     if kind == "clc":
-        source = f"persistent{order}  next clc asked by {draw(st.sampled_from(askers))}"
+        source = f"persistent{order}  next clc asked by {draw.choice(askers)}"
     draft.tiles = f"one_per_cta{order}" if kind == "one_per_cta" else source
 
 

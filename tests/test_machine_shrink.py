@@ -98,14 +98,15 @@ def test_the_same_input_ends_in_the_same_run():
     assert first.result.outcome.trace == second.result.outcome.trace
 
 
-def test_a_budget_that_is_used_up_still_gives_a_run_that_fails():
+@pytest.mark.parametrize("budget", [{"steps": 4000}, {"steps": 0}, {"seconds": 0}])
+def test_a_budget_that_is_used_up_still_gives_a_run_that_fails(budget):
     text = without(OUT_WAIT)
-    shrunk = shrink(text, case(), steps=4000)
+    shrunk = shrink(text, case(problem=Problem(lengths=(130, 0, 257))), **budget)
     assert not shrunk.complete
     assert shrunk.result.failure == "race"
     holds = Policy(name="default", holds=shrunk.result.outcome.choices)
-    how = {"sms": shrunk.case.sms, "policy": holds}
-    assert run_trial(text, shrunk.case.problem, **how).failure == "race"
+    again = run_trial(text, shrunk.case.problem, sms=shrunk.case.sms, policy=holds)
+    assert again.outcome.trace == shrunk.result.outcome.trace
 
 
 def test_wrong_results_leaks_and_faults_shrink_as_what_they_are():
@@ -176,7 +177,10 @@ def test_shrink_saves_a_failure_that_replay_repeats(call, tmp_path):
     assert failure.kind == "race" and failure.report.startswith("race: ")
     again = call(BROKEN, "--replay", "kernel.failure.json")
     assert again.exit_code == 1
-    assert "still fails: race, expected race; the kernel is the same" in again.stdout
+    assert (
+        "still fails: race, expected race, with the same report; the kernel is the same"
+        in again.stdout
+    )
     assert failure.report in again.stdout
 
 
@@ -187,7 +191,7 @@ def test_replay_of_a_mended_kernel_says_that_it_no_longer_fails(call):
     assert "no longer fails: expected race; the kernel has changed since" in mended.stdout
     other = call(without("tlx.barrier_arrive(out_full[g])"), "--replay", "kernel.failure.json")
     assert other.exit_code == 1
-    assert "fails in another way: deadlock, expected race" in other.stdout
+    assert "in another way: deadlock, expected race, with another report" in other.stdout
 
 
 def test_nothing_is_written_when_nothing_fails(call, tmp_path):

@@ -14,9 +14,13 @@ from mutation import KINDS, Mutant, mutants
 from test_readme import check
 
 from jfagen.emit import emit
+from jfagen.machine.trial import Problem, run_trial
 from jfagen.proof import count_resources, make_subject
 from jfagen.proof.rules import RULES
 from jfagen.readback import verify_text
+
+
+PROBLEM = Problem(lengths=(300, 128, 517, 0), rising=True)
 
 
 def refused(mutant: Mutant) -> str | None:
@@ -52,6 +56,8 @@ def test_no_mutant_of_any_shipped_schedule_survives(capsys, golden):
                 rows[mutant.kind]["survived"] += 1
             else:
                 rows[mutant.kind]["equivalent"] += 1
+                result = run_trial(text_of(mutant), PROBLEM, policy="late", sms=1)
+                assert result.right, (name, mutant.kind, mutant.place, result.outcome.text())
                 with capsys.disabled():
                     print(f"\nequivalent: {name}: {mutant.kind}, {mutant.place}: {why}", end="")
         with capsys.disabled():

@@ -9,8 +9,10 @@ about 200 texts; the slow one 3,000 schedules, and sends some texts through the 
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from brute_force import examine
@@ -142,39 +144,36 @@ def test_prover_and_brute_force_agree_on_thousands(number, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(MACHINE_CHUNKS))
 def test_the_machine_agrees_too(number, capsys):
-    """Accepted kernels give right results; those that the machine stops were not accepted."""
-    run_trial = pytest.importorskip("jfagen.machine.trial").run_trial
-    problem_type = pytest.importorskip("jfagen.machine.trial").Problem
-    problem = problem_type(lengths=(200, 64, 0, 517, 130), head_dim=64, rising=True)
+    """What the prover accepts gives right results; what hangs by brute force is not accepted."""
+    trial = pytest.importorskip("jfagen.machine.trial")
+    lengths = (200, 64, 0, 517, 130)
+    problem = trial.Problem(lengths=lengths, queries=128, heads=1, head_dim=64, rising=True)
     tally = Tally()
 
-    def objects(text):
+    def enter(kind, schedule, kernel, refused):
+        machine = None
         for policy in ("late", "at_once"):
-            result = run_trial(text, problem, policy=policy, sms=1)
-            if not result.right:
-                return f"{policy}: {result.outcome.kind}"
-        return None
-
-    def enter(kind, schedule, kernel, wrong, brute):
-        machine = objects(kernel)
-        tally.counts[f"{kind}, {'stopped' if machine else 'right'}"] += 1
-        tally.counts["texts"] += 1
-        if machine is not None and not wrong:
-            tally.disagree(f"{kind}, not refused", schedule, machine)
-        if machine is None and brute is not None and brute.kind == "hang":
-            tally.counts["hangs that this problem does not show"] += 1
+            result = trial.run_trial(kernel, problem, policy=policy, sms=1)
+            if not result.right and machine is None:
+                machine = f"{policy}: {result.outcome.text()}"
+        brute = brute_verdict(kernel, number, 4, 2)
+        tally.counts["texts on the machine"] += 1
+        tally.counts[f"{kind}, {'stopped or wrong' if machine else 'right'}"] += 1
+        if not refused and (machine or brute):
+            tally.disagree(f"{kind}, not refused", schedule, machine or brute)
+        if brute is not None and brute.kind == "hang":
+            shown = "shown" if machine else "not shown by this problem"
+            tally.counts[f"hangs by brute force, {shown}"] += 1
 
     def work(text):
         verdict = prover_verdict(text)
         if not verdict.kernel:
             return
-        choose = random.Random(number * 1000 + tally.counts["texts"])
-        brute = brute_verdict(verdict.kernel, number, 4, 2)
-        enter("refused" if verdict.refused else "accepted", text, verdict.kernel, brute, brute)
+        enter("refused" if verdict.refused else "accepted", text, verdict.kernel, verdict.refused)
+        choose = random.Random(number * 1000 + tally.counts["texts on the machine"])
         changed = changed_kernel(verdict.compiled, choose) if verdict.compiled else None
         if changed is not None:
-            brute = brute_verdict(changed.kernel, number, 4, 2)
-            enter("changed", text, changed.kernel, changed.findings, brute)
+            enter("changed", text, changed.kernel, changed.findings)
 
     for_each(schedules(), 2000 + number, MACHINE_CHUNK, work)
     say(capsys, f"machine, chunk {number}:\n{tally.lines()}")
@@ -200,7 +199,7 @@ def test_values_three_steps_late_are_refused_with_their_cycle():
     (found,) = caught.value.diagnostics
     assert found.id == "order-cycle"
     assert "has to come first" in found.message
-    assert len(found.notes) == 2
+    assert len(found.notes) >= 2
     assert any("before" in help for help in found.helps)
     assert "give `v` a depth of 3" in found.helps
 
@@ -250,3 +249,10 @@ def test_brute_force_sees_what_is_broken(old, new, kinds):
     assert old in text
     found = brute_verdict(text.replace(old, new), 0, 2, 1)
     assert found is not None and found.kind in kinds, str(found)
+
+
+@pytest.mark.parametrize("name", ["force", "machine", "code", "meaning"])
+def test_brute_force_shares_only_the_parser_with_the_prover(name):
+    lines = (Path(__file__).parent / f"brute_{name}.py").read_text().splitlines()
+    ours = {line.split()[1] for line in lines if re.match(r"(from|import) jfagen", line)}
+    assert ours <= {"jfagen.readback.kernel_text", "jfagen.readback.trace"}

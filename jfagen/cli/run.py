@@ -227,7 +227,9 @@ def _replay(source: str, path: Path) -> None:
         console.print(f"no longer fails: expected {failure.kind}; {since}", markup=False)
         return
     word = "still fails" if result.failure == failure.kind else "fails in another way"
-    expected = f"{result.failure}, expected {failure.kind}"
+    reports = "\n".join(report.text() for report in result.outcome.reports)
+    report = "the same report" if reports == failure.report else "another report"
+    expected = f"{result.failure}, expected {failure.kind}, with {report}"
     console.print(f"{word}: {expected}; {since}", markup=False)
     raise typer.Exit(1)
 

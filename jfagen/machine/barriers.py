@@ -19,7 +19,8 @@ class Released:
 class Slot:
     """One mbarrier. `pending` arrivals and `bytes_due` of the phase that is not complete yet.
 
-    `phases` lists what each completed phase released, if that is kept.
+    If that is kept, `phases` lists what each completed phase released, and `arrivals` for every
+    arrival the number of phases completed before it and what happened before it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Slot:
     arriving: Released = field(default_factory=Released)
     released: Released = field(default_factory=Released)
     phases: list[Released] | None = None
+    arrivals: list[tuple[int, int]] = field(default_factory=list)
 
     def passes(self, parity: int) -> bool:
         """Tell whether the phase with that parity is the last completed one."""
@@ -52,8 +54,7 @@ class Slot:
                 f" {self.count - self.pending} are in and {count} more arrive",
             )
         self.pending -= count
-        self.arriving.before |= before
-        self._complete()
+        self._complete(before)
 
     def expect(self, size: int, before: int) -> None:
         """Count one arrival and the bytes that the phase has to wait for."""
@@ -63,10 +64,12 @@ class Slot:
     def complete_bytes(self, size: int, before: int) -> None:
         """Count bytes that arrived."""
         self.bytes_due -= size
-        self.arriving.before |= before
-        self._complete()
+        self._complete(before)
 
-    def _complete(self) -> None:
+    def _complete(self, before: int) -> None:
+        self.arriving.before |= before
+        if self.phases is not None:
+            self.arrivals.append((self.completed, before))
         if self.pending == 0 and self.bytes_due == 0:
             self.completed += 1
             self.pending = self.count

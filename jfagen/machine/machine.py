@@ -365,9 +365,10 @@ def _missing_fence(store: Access, read: Access) -> str:
     No fault: the compiler fences in the role that issues the read, right before it, which is where
     the public kernels that leave the fence out have it.
     """
+    buffer = store.buffer.split("[")[0]
     return (
-        f"no proxy fence after the store of `{store.buffer.split('[')[0]}` by {store.place.where()},"
-        f" which {read.action} by {read.place.where()} reads: only the fence that the compiler puts"
+        f"no proxy fence after the store of `{buffer}` by {store.place.where()}, which"
+        f" {read.action} by {read.place.where()} reads: only the fence that the compiler puts"
         " before that read orders them"
     )
 

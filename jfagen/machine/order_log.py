@@ -45,10 +45,11 @@ class Passage:
 
 @dataclass(slots=True)
 class OrderLog:
-    """The accesses and waits of one launch."""
+    """The accesses and waits of one launch, and its barriers."""
 
     touches: list[Touch] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
     _seen: Counter[tuple[str, int, str]] = field(default_factory=Counter)
 
     def turn(self, role: str, line: int, what: str) -> int:
@@ -82,6 +83,18 @@ class OrderLog:
         """
         return [passage for passage in self.passages if not _is_exact(passage)]
 
+    def loose_slots(self) -> list[Slot]:
+        """Return the barriers with an arrival that might count to an earlier phase than its own.
+
+        It does not happen after the completion of the phase before.
+        """
+        return [slot for slot in self.slots if not _counts_exactly(slot)]
+
+
+def _counts_exactly(slot: Slot) -> bool:
+    phases = slot.phases or []
+    return not any(done and phases[done - 1].before & ~before for done, before in slot.arrivals)
+
 
 def _is_exact(passage: Passage) -> bool:
     phases = passage.slot.phases or []
@@ -97,10 +110,12 @@ def difference(original: tuple[OrderLog, ...], changed: tuple[OrderLog, ...]) ->
     """Return what the changed text orders otherwise than the original one, or an empty text.
 
     Both have run to their end on the same inputs. Every pair of conflicting accesses is ordered in
-    both, so equal sets mean that every interleaving computes the same, as long as each wait is
-    exact; a wait that is not exact is named.
+    both, so equal sets mean that every interleaving computes the same, as long as each wait and
+    each arrival meets its own phase; one that might not is named.
     """
     for before, after in zip(original, changed, strict=True):
+        for slot in after.loose_slots():
+            return f"an arrival at `{slot.name}[{slot.index}]` may count to an earlier phase"
         for passage in after.loose_waits():
             return (
                 f"{passage.place.text()}: the wait for phase {passage.completed} of"

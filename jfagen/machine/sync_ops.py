@@ -21,6 +21,7 @@ def new_barriers(
     barriers = make_barriers(name, len(owned), number, count, per_thread)
     owned.append(barriers)
     if machine.log is not None:
+        machine.log.slots.extend(barriers.slots)
         for slot in barriers.slots:
             slot.phases = []
     machine.cta.memory.add_barriers(number)
