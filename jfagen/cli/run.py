@@ -123,7 +123,9 @@ def _run_case(source: str, case: Case) -> Result:
 
     try:
         return case.run(source)
-    except (ImportError, NoSuchEntry) as error:
+    except ImportError as error:
+        raise _no_machine(error) from None
+    except NoSuchEntry as error:
         raise _wrong_call(str(error)) from None
 
 
@@ -308,7 +310,13 @@ def _check_policy(policy: str) -> None:
 
 
 def _no_machine(error: ImportError) -> typer.Exit:
-    return _wrong_call(f"the CPU machine needs a package that is missing: {error}")
+    from ..toolchain.tools import INSTALL_ORDER
+
+    failed = _wrong_call(f"the CPU machine needs a package that is missing: {error}")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        f"help: {INSTALL_ORDER}", markup=False
+    )
+    return failed
 
 
 def _console() -> Console:
