@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from .diagnostics import CompileError, Diagnostic, Label, Note, SourceFile, near_match
-from .emit import Emitted, emit
+from .emit import Emitted, clashes, emit
 from .passes.channels import SyncPlan
 from .passes.needed import Family, Illegal, needed_families
 from .passes.placement import Placement, place
@@ -18,7 +18,7 @@ from .paths import data_dir
 from .plan import Plan, make_plan
 from .proof import Proof, Resources, Subject, count_resources, make_subject, prove, verdict
 from .proof.witness import illegal_order
-from .readback import TEXT_RULES, Finding, verify_text
+from .readback import TEXT_RULES, Finding, ReadbackError, verify_text
 from .semantics import check
 from .semantics.program import Program
 from .syntax import parse
@@ -76,7 +76,9 @@ def compile_source(source: SourceFile) -> Compiled:
     proof = clock("prove", lambda: prove(subject))
     resources = count_resources(program, placement, sync)
     kernel = clock("emit", lambda: emit(plan, placement, sync, resources))
-    findings = clock("read back", lambda: verify_text(plan, placement, sync, kernel.text))
+    if taken := clashes(program, kernel.text):
+        raise CompileError(taken)
+    findings = clock("read back", lambda: _read_back(plan, placement, sync, kernel.text))
     if findings:
         raise CompileError([_text_finding(program, kernel.text, found) for found in findings])
     return Compiled(
@@ -91,6 +93,13 @@ def compile_source(source: SourceFile) -> Compiled:
         kernel=kernel,
         seconds=clock.seconds,
     )
+
+
+def _read_back(plan: Plan, placement: Placement, sync: SyncPlan, text: str) -> list[Finding]:
+    try:
+        return verify_text(plan, placement, sync, text)
+    except ReadbackError as error:
+        return [Finding("round-trip", (error.line,), error.message)]
 
 
 def _text_finding(program: Program, text: str, found: Finding) -> Diagnostic:

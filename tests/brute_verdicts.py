@@ -39,8 +39,10 @@ from jfagen.syntax import parse
 PROVED_WRONG = frozenset(
     {"order-cycle", "deadlock", "race", "parity", "overlap-live", "shallow-ring", "never-written"}
 )
-#: Refusals of a schedule that is too large; the strategy avoids nearly all.
-TOO_LARGE = frozenset({"tmem-overflow", "smem-overflow", "register-overflow", "thread-overflow"})
+#: Refusals of a schedule that is too large or needs what is not built: rings freed unevenly.
+TOO_LARGE = frozenset(
+    {"uneven-ring", "tmem-overflow", "smem-overflow", "register-overflow", "thread-overflow"}
+)
 MOST_STEPS = 8
 PAIRED = (0, 1, 2, 3, 5, 8)
 SHORT = ((1, 1, 1), (2, 1, 1), (1, 0, 1), (3, 0, 3))

@@ -14,6 +14,15 @@ OUT = "smem out[g] : bf16[m, d]"
 #: Bad schedule -> words of its help, then the replacements that follow them.
 REPAIRS = {
     # memory and registers
+    "uneven_ring": (
+        "give `v` a ring of its own",
+        (
+            "smem kv     : bf16[n, d]  depth 3  holds k, v",
+            "smem k      : bf16[n, d]\n  smem v      : bf16[n, d]  depth 2",
+        ),
+    ),
+    "early_wait": ("a depth that 2 divides", ("depth 3  holds k, v", "depth 4  holds k, v")),
+    "apart_from_itself": ("drop one `acc`", ("  apart { acc, acc }\n\n", "")),
     "lag_of_three": (
         "place `pv[0][i-3]` before `qk[0][i]`",
         ("{ qk[i]  pv[i-3] }", "{ pv[i-3]  qk[i] }"),
@@ -31,6 +40,7 @@ REPAIRS = {
     ),
     "s_and_p_apart": ("drop `apart`", ("  apart { s, p }\n", "")),
     "registers_over": ("`registers 232` in `softmax`", ("registers 248", "registers 232")),
+    "registers_of_512": ("write 232", ("registers 512", "registers 232")),
     "registers_odd": ("write 176 or 184", ("registers 180", "registers 176")),
     "threads_over": ("only issues needs 1 warp", ("warps 16", "warps 1")),
     "s_in_slices": ("drop `slices 2`", ("f32[m, n]  slices 2", "f32[m, n]")),
@@ -57,6 +67,8 @@ REPAIRS = {
     # buffers
     "misspelt_buffer": ("mean `alpha`?", ("alfa", "alpha")),
     "misspelt_value": ("mean `v`?", ("k, vv", "k, v")),
+    "comma_too_many": ("drop the comma", ("smem q[g], ", "smem q[g] ")),
+    "cyrillic_letter": ("ASCII letters", ("st\u043ere", "store")),
     "buffer_twice": (
         "drop one of the two",
         ("  smem q[g]   : bf16[m, d]\n  smem out", "  smem out"),
@@ -147,6 +159,7 @@ REPAIRS = {
     ),
     # roles
     "misspelt_role": ("mean `mma`?", ("    mm  ", "    mma  ")),
+    "softmax_on_0_warps": ("write 4, ", ("warps 0", "warps 4")),
     "role_idle": ("drop the role", ("  role spare      { warps 1  registers 24 }\n", "")),
     "role_twice": (
         "drop one of the two",

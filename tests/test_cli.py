@@ -283,16 +283,46 @@ def test_colour_goes_to_terminals_only_and_not_where_it_is_unwanted(tmp_path, no
     os.close(ours)
 
 
-def test_a_closed_pipe_is_no_traceback(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["explain", "fwd"], 0),
+        (["build", "fwd", "-o", "out"], 0),
+        (["check", "fwd", "--format", "json"], 0),
+        (["--help"], 0),
+        (["check", "a.sched", "--format", "json"], 1),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_closed_pipe_is_no_traceback_and_no_failure(tmp_path, arguments, code):
+    write(tmp_path / "a.sched", BAD)
+    ours, theirs = os.pipe()
+    os.close(ours)
     with subprocess.Popen(
-        [sys.executable, "-m", "jfagen", "explain", "fwd"],
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "jfagen", *arguments],
+        stdout=theirs,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:
-        process.stdout.close()
+        os.close(theirs)
         said = process.stderr.read()
-    assert b"Traceback" not in said and b"Exception" not in said
+    assert process.returncode == code and not said
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["check", "a.sched"], 1), (["check", "no"], 2)])
+def test_a_closed_standard_error_changes_no_exit_code(tmp_path, arguments, code):
+    write(tmp_path / "a.sched", BAD)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "jfagen", *arguments],
+        stderr=theirs,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.close(theirs)
+    assert done.returncode == code
 
 
 # ---- any text ----------------------------------------------------------------------------------

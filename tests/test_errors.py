@@ -25,7 +25,7 @@ from jfagen.proof.rules import live
 ERRORS = ROOT / "tests" / "errors"
 NAMES = sorted(path.stem for path in ERRORS.glob("*.sched"))
 #: Findings that no schedule can cause, only a channel that is wrong: `test_proof.py` makes those.
-PROOF_ONLY = {"deadlock", "never-written", "parity", "race", "round-trip"}
+PROOF_ONLY = {"deadlock", "never-written", "race", "round-trip"}
 #: Of findings that the parser reports, these need no advice: the message says what is expected.
 PLAIN = {"syntax", "not-text"}
 

@@ -137,9 +137,9 @@ def test_run_exits_1_when_a_result_is_wrong(call):
 
 
 def test_run_prints_a_fault_and_exits_1(call):
-    result = call("def forward(:\n")
+    result = call("def forward(**_):\n    raise ValueError('no')\n")
     assert result.exit_code == 1
-    assert "fault (syntax)" in result.stdout
+    assert "fault (host)" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,23 @@ def test_a_missing_name_at_the_end_of_a_line():
          --> a.sched:2:27
           |
         2 |   smem a : f32[m] holds k,
-          |                           ^"""
+          |                           ^
+        help: drop the comma, or write a value behind it"""
     )
+
+
+def test_a_missing_name_between_a_comma_and_a_sign():
+    found = findings(edited(("smem q[g]   :", "smem q[g],  :")))[0]
+    assert found.helps == ("drop the comma, or write a buffer behind it",)
+
+
+@pytest.mark.parametrize("text", [FORWARD.read_text(), "kernel x { }\n", "# a\n# b\n"])
+def test_a_file_with_old_line_ends_says_so(text):
+    for old in (text.replace("\n", "\r"), text.replace("\n", "\r") + "\n"):
+        (found,) = findings(old)
+        assert found.id == "not-text" and "CR alone" in found.message
+        assert "convert the line ends" in found.helps[0]
+    assert findings("# a\r\n# b\r\n")[0].id == "no-kernel"
 
 
 def test_an_unclosed_block_before_an_item():
@@ -222,10 +237,14 @@ def test_binary_junk(data, expected):
         ("smem a : f32[m] depth = 3", "unexpected character `=`", "as in `depth 3`"),
         ("smem a : f32[m] depth: 3", "expected a number, found `:`", "as in `depth 3`"),
         ("load { a; b }", "unexpected character `;`", "blanks separate"),
-        ("role ä { }", "unexpected character `ä`", None),
+        ("role ä { }", "unexpected character `ä` (U+00E4)", "ASCII letters"),
         ("role a { warps 1.5 }", "unexpected character `.`", "numbers are whole"),
+        ("role \u043e { }", "unexpected character `\u043e` (U+043E)", "ASCII letters"),
+        ("role a { warps \u0663 }", "unexpected character `\u0663` (U+0663)", "ASCII letters"),
+        ("load { \u2192 }", "unexpected character `\u2192` (U+2192)", None),
+        ("load { \u200b }", "unexpected character `U+200B`", None),
         ("load { \x01 }", "unexpected character `U+0001`", None),
-        ("load { a\rb }", "unexpected character `U+000D`", None),
+        ("load {\n a\rb }", "unexpected character `U+000D`", None),
         (f"tile {{ m {'9' * 5000} }}", "a number has at most 9 digits, found 5000", None),
         ("mma { qk[i-] }", "expected a number, found `]`", None),
         ("mma { qk[i }", "expected `]`, found `}`", None),

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from brute_force import examine
+from brute_found import FOUND, TWICE_EMPTY
 from brute_verdicts import (
     Tally,
     brute_verdict,
@@ -215,6 +216,23 @@ def test_what_the_refusal_proposes_is_accepted_and_lives(edit):
     text = LATE_VALUES.replace(*edit)
     assert text != LATE_VALUES
     assert brute_verdict(compile_text(text).kernel.text, 0, 8, 4) is None
+
+
+# ---- What random schedules have found ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_agreed_on(name):
+    tally = Tally()
+    compare(FOUND[name], tally, 0, pairs=36, triples=30)
+    assert not tally.disagreements, tally.disagreements[0]
+
+
+def test_an_empty_tile_is_written_once():
+    trial = pytest.importorskip("jfagen.machine.trial")
+    verdict = prover_verdict(TWICE_EMPTY)
+    problem = trial.Problem(lengths=(0, 64), queries=256, heads=1, head_dim=64)
+    assert verdict.refused or trial.run_trial(verdict.kernel, problem, sms=1).right
 
 
 # ---- Brute force itself --------------------------------------------------------------------------

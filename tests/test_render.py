@@ -122,6 +122,44 @@ def test_control_characters_and_stray_bytes_cannot_reach_the_terminal():
     assert code == "1 | a\ufffd[31m\ufffd"
 
 
+def test_a_line_of_160_columns_is_shown_in_full():
+    text = "a" * 160
+    assert caret_lines(text, 159, 160) == [f"1 | {text}", f"  | {' ' * 159}^"]
+
+
+@pytest.mark.parametrize("place", [0, 10, 100, 5_000, 9_899, 9_999])
+def test_a_long_line_is_clipped_around_the_carets(place):
+    text = "".join(chr(ord("a") + i % 26) for i in range(10_000))
+    code, carets = caret_lines(text, place, place + 1)
+    shown = code.removeprefix("1 | ")
+    assert 110 <= len(shown) <= 160
+    assert shown[carets.index("^") - 4] == text[place]
+    assert shown.strip("\u2026") in text
+    assert shown.startswith("\u2026") is (place > 100)
+    assert shown.endswith("\u2026") is (place < 9_899)
+
+
+def test_a_long_span_is_clipped_at_its_end():
+    code, carets = caret_lines("x" * 100 + "y" * 100_000 + "z" * 100, 100, 100_100)
+    assert len(code) <= 164 and carets.count("^") == 80
+    assert code.count("\u2026") == 3 and "yyy\u2026" in code
+
+
+def test_a_huge_name_is_clipped_in_messages():
+    name = "n" * 1_000_000
+    span = SourceFile(path="a", text=name).span(0, len(name))
+    label = Label(span=span, message=name)
+    notes = (Note(message=name),)
+    shown = render(Diagnostic(id="x", message=name, label=label, notes=notes, helps=(name,)))
+    assert len(shown) < 4_000 and shown.count("\u2026") == 5
+
+
+def test_only_the_first_findings_are_shown_and_the_others_counted():
+    one = render(overflow())
+    assert render_all([overflow()] * 50) == "\n\n".join([one] * 50)
+    assert render_all([overflow()] * 52) == "\n\n".join([one] * 50) + "\n\nand 2 more"
+
+
 def test_one_line_form():
     assert render_line(overflow()) == (
         "schedules/fwd.sched:3:8: error[tmem-overflow]: `acc` does not fit in tensor memory"

@@ -171,7 +171,7 @@ def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> P
             "order": list(range(len(trips))),
             "kv_offsets": offsets,
             "heads": 1,
-            "queries": 1,
+            "queries": (constants.get("GROUPS", 1) - 1) * constants["BLOCK_M"] + 1,
             "sequence_tiles": 1,
             "blocks": 1,
             "tiles": len(trips),

@@ -5,7 +5,6 @@ Exit codes: 0 fine, 1 the schedule is wrong, 2 the call is wrong, 3 stale output
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from .build import build
 from .check import check
 from .explain import explain
 from .fmt import fmt_command
+from .streams import colored, ended_by_pipe, flush, say
 
 app = typer.Typer(
     name="jfagen",
@@ -59,28 +59,29 @@ def _lazy_commands() -> None:
 _lazy_commands()
 
 
-def colored(stream: object) -> bool:
-    """Return whether a stream takes colours: a terminal, and `NO_COLOR` is not set."""
-    return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
-
-
 def main() -> None:
     """Run the command line; every expected failure ends in one message and its exit code."""
+    code = _exit_code()
+    flush()
+    sys.exit(code)
+
+
+def _exit_code() -> int | str | None:
     try:
         app()
+    except SystemExit as end:
+        # Whoever read has seen enough: that is no failure.
+        return 0 if ended_by_pipe(end) else end.code
     except CompileError as error:
-        print(render_all(error.diagnostics, color=colored(sys.stderr)), file=sys.stderr)
-        sys.exit(1)
+        say(render_all(error.diagnostics, color=colored(sys.stderr)))
+        return 1
     except NoSuchSchedule as error:
-        print(f"error: there is no schedule `{error.name}`", file=sys.stderr)
+        say(f"error: there is no schedule `{error.name}`")
         if error.near is not None:
-            print(f"help: did you mean `{error.near}`?", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:
-        # Whoever read has seen enough; nothing may be written to the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+            say(f"help: did you mean `{error.near}`?")
+        return 2
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""
-        print(f"error: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
-        sys.exit(2)
+        say(f"error: {where}{(error.strerror or str(error)).lower()}")
+        return 2
+    return 0

@@ -11,14 +11,18 @@ from typing import Annotated
 
 import typer
 
-from ..diagnostics import CompileError, as_dict
+from ..diagnostics import CompileError, as_dict, render_all
 from ..proof import verdict
 from ..readback import Finding, ReadbackError, prove_text
+from ..readback.kernel_text import parse_kernel
 from ..readback.rules import ORDER_RULES, tiles
 from .build import Files, Timings, compile_all
+from .inputs import NoKernelText, kernel_text
 from .status import status_block, timing_lines
+from .streams import colored
 
-_WRONG = 1
+_WRONG, _WRONG_CALL = 1, 2
+_NO_KERNEL = "not-an-emitted-kernel"
 _SCHEDULE_LINE = re.compile(r"#.*\((\S+\.sched:\d+)\)")
 
 
@@ -42,7 +46,7 @@ def check(
         compiled = compile_all(schedules)
     except CompileError as error:
         if format is Format.TEXT:
-            raise
+            typer.echo(render_all(error.diagnostics, color=colored(sys.stderr)), err=True)
         compiled, found = [], found + [as_dict(one) for one in error.diagnostics]
     if format is Format.JSON:
         json.dump(found, sys.stdout, indent=2)
@@ -52,16 +56,13 @@ def check(
         if timings:
             typer.echo(timing_lines(one))
     if found:
-        raise typer.Exit(_WRONG)
+        no_kernel = any(row["id"] == _NO_KERNEL for row in found)
+        raise typer.Exit(_WRONG_CALL if no_kernel else _WRONG)
 
 
 def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
     """Return the findings on one kernel's text; print them, or what was proved."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        findings = prove_text(text)
-    except ReadbackError as error:
-        findings = [Finding("unreadable", (error.line,), error.message)]
+    text, findings = _findings(path)
     lines = text.split("\n")
     if shown and not findings:
         typer.echo(path.as_posix())
@@ -83,6 +84,24 @@ def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
         }
         for finding in findings
     ]
+
+
+def _findings(path: Path) -> tuple[str, list[Finding]]:
+    """Return the text and the findings on it: one only, if it cannot be a kernel."""
+    try:
+        text = kernel_text(path)
+    except NoKernelText as error:
+        return "", [Finding(_NO_KERNEL, (), str(error))]
+    try:
+        parse_kernel(text)
+    except ReadbackError as error:
+        return text, [Finding(_NO_KERNEL, (error.line,), error.message)]
+    except Exception as error:  # what the text does when it is loaded
+        return text, [Finding(_NO_KERNEL, (), f"`{path}`: {type(error).__name__}: {error}")]
+    try:
+        return text, prove_text(text)
+    except ReadbackError as error:
+        return text, [Finding("unreadable", (error.line,), error.message)]
 
 
 def _schedule_place(lines: list[str], line: int) -> str:

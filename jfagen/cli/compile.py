@@ -17,9 +17,11 @@ from ..toolchain import Arch, Compiled, CompileFailed, Finding, ToolchainMissing
 from ..toolchain.artefacts import write_artefacts
 from ..toolchain.compilation import TIMEOUT_SECONDS
 from ..toolchain.report import as_json, as_text, failure_as_json, finding_lines
+from .inputs import NoKernelText, kernel_text
 
 _WRONG_SCHEDULE, _WRONG_CALL = 1, 2
-_CALL_FINDINGS = frozenset({"no-target", "other-target"})
+_NO_KERNEL = "not-an-emitted-kernel"
+_CALL_FINDINGS = frozenset({_NO_KERNEL, "no-target", "other-target"})
 
 
 class Format(StrEnum):
@@ -51,8 +53,9 @@ def compile_command(
         _fail([Finding(id="no-such-file", message=f"there is no file `{file}`")], _WRONG_CALL)
     name = Path(file).stem
     try:
+        text = _text(file)
         with _progress(f"compiling {name}"):
-            compiled = compile_text(_text(file), arch=arch, name=name, timeout_seconds=timeout)
+            compiled = compile_text(text, arch=arch, name=name, timeout_seconds=timeout)
     except (ToolchainMissing, CompileFailed) as error:
         if format is Format.JSON:
             typer.echo(failure_as_json(error.finding))
@@ -68,7 +71,10 @@ def compile_command(
 def _text(file: str) -> str:
     """Return the emitted text of the file; a schedule goes through the whole compiler."""
     if file.endswith(".py"):
-        return Path(file).read_text(encoding="utf-8")
+        try:
+            return kernel_text(file)
+        except NoKernelText as error:
+            raise CompileFailed(Finding(id=_NO_KERNEL, message=str(error))) from None
     emit_text = importlib.import_module("jfagen.driver").emit_text
     return str(emit_text(Path(file)))
 

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..diagnostics import near_match
 from .files import Output, write_all
+from .inputs import NoKernelText, check_seeds, check_size, kernel_text, parse_lengths
+from .inputs import wrong_call as _wrong_call
 
 if TYPE_CHECKING:
     from ..machine.failure import Failure
     from ..machine.shrink import Case, Shrunk
     from ..machine.trial import Problem, Result
 
+#: For kernels whose text does not say it.
+_HEAD_DIM = 128
 _POLICY_HELP = (
     "Who goes next: `random`; `late` lets TMA and MMA complete only when no role can run; `at_once`"
     " lets them complete at once; `starve=ROLE` lets that role run only when nothing else can."
@@ -62,7 +66,9 @@ def run(
     ] = "0,1,127,128,129,0,300,517",
     queries: Annotated[int, typer.Option(min=1, help="Query rows.")] = 256,
     heads: Annotated[int, typer.Option(min=1, help="Heads.")] = 2,
-    head_dim: Annotated[int, typer.Option(min=16, help="Elements of a head.")] = 128,
+    head_dim: Annotated[
+        int | None, typer.Option(min=16, help="Elements of a head; as the kernel says if left out.")
+    ] = None,
     sms: Annotated[int, typer.Option(min=1, help="CTAs that run at once.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of inputs and schedule.")] = 0,
     seeds: Annotated[int, typer.Option(min=0, help="Run this many seeds, from --seed on.")] = 0,
@@ -88,10 +94,12 @@ def run(
     if replay is not None:
         _check_replay(context)
         return _replay(_source(file), replay)
-    problem = replace(_problem(lengths, queries, heads, head_dim), rising=rising)
+    rows = parse_lengths(lengths)
+    check_seeds(seed, seeds)
     _check_policy(policy)
     source = _source(file)
     _check_role(source, policy)
+    problem = _problem(rows, queries, heads, _head_dim(source, head_dim), rising)
     chosen = range(seed, seed + max(seeds, 1))
     cases = [_case(problem, sms, number, policy, nan_neighbours) for number in chosen]
     failing = _run_cases(source, cases)
@@ -106,14 +114,16 @@ def _run_cases(source: str, cases: list[Case]) -> Case | None:
     """Run all cases, print how each ends, and return the first one that fails."""
     console, progress = _console(), Console(stderr=True)
     summary, failing = _Summary(), None
-    words, quiet = "simulating", len(cases) < 2
-    for case in track(cases, words, console=progress, transient=True, disable=quiet):
-        result = _run_case(source, case)
-        summary.add(result)
-        if failing is None and not result.right:
-            failing = case
-        console.print(_line(case.seed, case.policy.text(), result), markup=True)
-        _print_reports(console, result)
+    columns = TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    quiet = not progress.is_terminal
+    with Progress(*columns, console=progress, transient=True, disable=quiet) as shown:
+        for case in shown.track(cases):
+            result = _run_case(source, case)
+            summary.add(result)
+            if failing is None and not result.right:
+                failing = case
+            console.print(_line(case.seed, case.policy.text(), result), markup=True)
+            _print_reports(console, result)
     _print_summary(console, summary)
     return failing
 
@@ -147,10 +157,7 @@ def _shrink(file: str, source: str, case: Case) -> None:
     from ..machine.shrink import shrink
 
     text, progress = _text(source), Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        roles = [role.name for role in declared_roles(text)]
-    except SyntaxError:
-        roles = []
+    roles = [role.name for role in declared_roles(text)]
 
     with progress.status("shrinking") as status:
 
@@ -219,6 +226,8 @@ def _replay(source: str, path: Path) -> None:
     from ..machine.failure import text_digest
 
     failure = _load(path)
+    check_seeds(failure.case.seed)
+    check_size(failure.case.problem)
     result = _run_case(source, failure.case)
     console = _console()
     console.print(_line(failure.case.seed, "replay", result), markup=True)
@@ -251,18 +260,28 @@ def _load(path: Path) -> Failure:
         raise _wrong_call(f"`{path}` {error}") from None
 
 
-def _problem(lengths: str, queries: int, heads: int, head_dim: int) -> Problem:
-    try:
-        rows = tuple(int(part) for part in lengths.split(","))
-    except ValueError:
-        raise _wrong_call(f"lengths `{lengths}` are no whole numbers with commas") from None
-    if any(row < 0 for row in rows):
-        raise _wrong_call(f"lengths `{lengths}` hold a negative number")
+def _problem(
+    lengths: tuple[int, ...], queries: int, heads: int, head_dim: int, rising: bool
+) -> Problem:
     try:
         from ..machine.trial import Problem
     except ImportError as error:
         raise _no_machine(error) from None
-    return Problem(lengths=rows, queries=queries, heads=heads, head_dim=head_dim)
+    problem = Problem(
+        lengths=lengths, queries=queries, heads=heads, head_dim=head_dim, rising=rising
+    )
+    check_size(problem)
+    return problem
+
+
+def _head_dim(source: str, asked: int | None) -> int:
+    """Return the head dimension of the kernel; refuse another one that was asked for."""
+    from ..machine.declared import declared_head_dim
+
+    built = declared_head_dim(_text(source))
+    if asked is not None and built is not None and asked != built:
+        raise _wrong_call(f"the kernel is built for head_dim {built}, not for --head-dim {asked}")
+    return asked or built or _HEAD_DIM
 
 
 def _source(file: str) -> str:
@@ -272,6 +291,10 @@ def _source(file: str) -> str:
         return str(emit_text(Path(file)))
     if not Path(file).is_file():
         raise _wrong_call(f"there is no file `{file}`")
+    try:
+        kernel_text(file)
+    except NoKernelText as error:
+        raise _wrong_call(str(error)) from None
     return file
 
 
@@ -287,11 +310,7 @@ def _check_role(source: str, policy: str) -> None:
     role = parse_policy(policy).role
     if not role:
         return
-    try:
-        roles = declared_roles(_text(source))
-    except SyntaxError:
-        # The run itself reports it.
-        return
+    roles = declared_roles(_text(source))
     if any(known.matches(role) for known in roles):
         return
     names = [name for known in roles for name in known.names()]
@@ -321,11 +340,6 @@ def _no_machine(error: ImportError) -> typer.Exit:
 
 def _console() -> Console:
     return Console(highlight=False, soft_wrap=True)
-
-
-def _wrong_call(message: str) -> typer.Exit:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {message}", markup=False)
-    return typer.Exit(2)
 
 
 def _line(seed: int, policy: str, result: Result) -> str:

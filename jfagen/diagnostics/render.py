@@ -10,6 +10,11 @@ from .model import Diagnostic, Label, Severity
 from .source import Span
 
 _TAB = "    "  # a tab is shown as four blanks wherever it stands, so that carets line up
+#: Columns of a source line that are shown, and of them those before the carets and under them.
+_LINE, _BEFORE, _MARKED = 160, 50, 80
+_MESSAGE = 800  # characters of a message: more is a name of absurd length
+_MOST_SHOWN = 50
+_MORE = "\u2026"
 _RED, _YELLOW, _BLUE, _CYAN, _BOLD = "31;1", "33;1", "34;1", "36;1", "1"
 
 
@@ -17,19 +22,24 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     """Return the full form: message, place, the line with carets, notes, help."""
     tone = _RED if diagnostic.severity is Severity.ERROR else _YELLOW
     head = _paint(f"{diagnostic.severity}[{diagnostic.id}]", tone, color)
-    lines = [head + _paint(f": {diagnostic.message}", _BOLD, color)]
+    lines = [head + _paint(f": {_short(diagnostic.message)}", _BOLD, color)]
     lines += _snippet(diagnostic.label, tone, color)
     for note in diagnostic.notes:
-        lines.append(f"{_paint('note', _BLUE, color)}: {note.message}")
+        lines.append(f"{_paint('note', _BLUE, color)}: {_short(note.message)}")
         if note.label is not None:
             lines += _snippet(note.label, _BLUE, color)
-    lines += [f"{_paint('help', _CYAN, color)}: {advice}" for advice in diagnostic.helps]
+    for advice in diagnostic.helps:
+        lines.append(f"{_paint('help', _CYAN, color)}: {_short(advice)}")
     return "\n".join(lines)
 
 
 def render_all(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:
-    """Return the full form of several findings, an empty line between two."""
-    return "\n\n".join(render(diagnostic, color=color) for diagnostic in diagnostics)
+    """Return the full form of the first findings, an empty line between two, then how many more."""
+    found = list(diagnostics)
+    shown = [render(diagnostic, color=color) for diagnostic in found[:_MOST_SHOWN]]
+    if len(found) > _MOST_SHOWN:
+        shown.append(f"and {len(found) - _MOST_SHOWN} more")
+    return "\n\n".join(shown)
 
 
 def render_line(diagnostic: Diagnostic) -> str:
@@ -75,7 +85,7 @@ def _snippet(label: Label, tone: str, color: bool) -> list[str]:
     edge = _paint("|", _BLUE, color)
     margin = " " * len(number)
     carets = "^" * max(_width(marked), 1)
-    said = f"{carets} {label.message}" if label.message else carets
+    said = f"{carets} {_short(label.message)}" if label.message else carets
     pointer = " " * _width(before) + _paint(said, tone, color)
     code = f"{before}{marked}{after}"
     return [
@@ -91,7 +101,23 @@ def _cut(span: Span) -> tuple[str, str, str]:
     text = span.source.line_text(span.line)
     first = span.column - 1
     last = min(first + span.end - span.start, len(text))
-    return _shown(text[:first]), _shown(text[first:last]), _shown(text[last:])
+    before, marked, after = text[:first], text[first:last], text[last:]
+    if len(text) > _LINE:
+        marked = _clip(marked, _MARKED, 0)
+        before = _clip(before, 0, max(_BEFORE, _LINE - len(marked) - len(after)))
+        after = _clip(after, _LINE - len(before) - len(marked), 0)
+    return _shown(before), _shown(marked), _shown(after)
+
+
+def _clip(text: str, head: int, tail: int) -> str:
+    """Return the first and the last characters of a text, an ellipsis for what is between."""
+    if len(text) <= head + tail:
+        return text
+    return text[: max(head - 1, 0)] + _MORE + text[len(text) - max(tail - 1, 0) :]
+
+
+def _short(message: str) -> str:
+    return _clip(message, _MESSAGE // 2, _MESSAGE // 2)
 
 
 def _shown(text: str) -> str:

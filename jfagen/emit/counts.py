@@ -93,7 +93,8 @@ class Counters:
             position: of this use among them.
             depth: the ring's depth, as text.
         """
-        if self.shifts.get(what, 1) > 1:
+        # A value that the role touches in one step only needs no word for it; a channel may.
+        if self.shifts.get(what, 2) > 1:
             what = _shifted(what, shift)
         count = plus(self._step, shift)
         if rate > 1:

@@ -126,8 +126,7 @@ def _budget(resources: Resources) -> str:
     registers = ", ".join(f'"{name}": {count}' for name, count in resources.registers.items())
     return (
         "{\n"
-        f'    "smem_bytes": {resources.smem_limit},\n'
-        f'    "tmem_columns": {resources.tmem_columns},\n'
+        f'    "smem_bytes": {resources.smem_limit}, "tmem_columns": {resources.tmem_columns},\n'
         f'    "registers": {{{registers}}},\n'
         "}"
     )

@@ -28,13 +28,14 @@ class _Work:
     starts: str
     segments: tuple[Segment, ...]
     after: tuple[Piece, ...]
-    closing: str
+    closing: tuple[Piece, ...]
 
     def words(self) -> set[str]:
         """Return every word in the text, to know which definitions it needs."""
-        pieces = [*self.before, *self.after, *(p for s in self.segments for p in s.pieces)]
+        inside = [p for s in self.segments for p in s.pieces]
+        pieces = [*self.before, *inside, *self.after, *self.closing]
         lines = [line for s in self.segments for line in (s.header, *s.definitions)]
-        text = [self.starts, self.closing, *lines, *(p.text + p.guard for p in pieces)]
+        text = [self.starts, *lines, *(p.text + p.guard for p in pieces)]
         return set(re.findall(r"\w+", "\n".join(text)))
 
 
@@ -112,8 +113,10 @@ class RoleBuilder:
             ),
             segments=self._segments(role_program, counters),
             after=_spelled(alone(use) for use in role_program.after),
-            closing="".join(
-                extra(use, f"{use.op.name}_empty")
+            closing=tuple(
+                self._piece(
+                    role_program, use, None, 0, counters, masked=False, macro=f"{use.op.name}_empty"
+                )
                 for use in role_program.uses()
                 if use.op.closes_empty_tiles
             ),
@@ -190,6 +193,7 @@ class RoleBuilder:
         counters: Counters,
         *,
         masked: bool,
+        macro: str = "",
     ) -> Piece:
         symbol = self.program.tile.group_symbol or ""
         group, loop = "0", ""
@@ -205,7 +209,7 @@ class RoleBuilder:
             comment=f"{self.words(use)} ({self._place(use)})",
             guard=frame.guard(moved) if frame is not None else "",
             loop=loop,
-            text=self.spell(use.op.name, view),
+            text=self.spell(macro or use.op.name, view),
         )
 
     def _view(

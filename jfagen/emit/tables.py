@@ -120,7 +120,7 @@ def _ends(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
 
 
 def _end_words(plan: Plan, channel: Channel, end: End) -> str:
-    single = plan.program.tile.groups == 1 or channel.groups
+    single = plan.program.tile.groups == 1 or len(channel.groups) > 1
     group = f"[{end.site.group}]" if not single and end.site.group >= 0 else ""
     when = {When.EVERY: "", When.FIRST: " (first step)", When.LAST: " (last step)"}[end.when]
     return f"{end.site.op}{group}{when}"

@@ -139,7 +139,7 @@ class RoleView:
         before, segments, after: the work of a tile with steps.
         starts: lines that start what a loop keeps in registers.
         counts: lines that move the counters on.
-        closing: the lines for a tile without steps; empty if another role does it.
+        closing: the work of a tile without steps; empty if another role does it.
         asks_first, asks_last: whether it asks for the next tile, before or after its work.
     """
 
@@ -154,7 +154,7 @@ class RoleView:
     segments: tuple[Segment, ...]
     after: tuple[Piece, ...]
     counts: tuple[str, ...]
-    closing: str
+    closing: tuple[Piece, ...]
     asks_first: bool
     asks_last: bool
 

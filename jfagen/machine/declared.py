@@ -1,14 +1,17 @@
-"""The roles that a kernel text declares, read from the text alone."""
+"""The roles and the head dimension that a kernel text declares, read from the text alone."""
 
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from .source import SourceMap, map_source
 
 #: The CTA itself, before it splits into roles and after.
 WHOLE_KERNEL = "kernel"
+
+_Q_BLOCK = re.compile(r"'q_desc': 'tensordesc<\w+\[[\d, ]*?(\d+)\]>'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +47,31 @@ def declared_roles(text: str) -> tuple[DeclaredRole, ...]:
     roles: dict[str, DeclaredRole] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.With) and _called(node) == "async_tasks":
-            tasks = [part for part in node.body if isinstance(part, ast.With)]
-            for number, task in enumerate(task for task in tasks if _called(task) == "async_task"):
-                role = _role(task, number, source, constants)
+            blocks = [part for part in node.body if isinstance(part, ast.With)]
+            blocks = [block for block in blocks if _called(block) == "async_task"]
+            for number, block in enumerate(blocks):
+                role = _role(block, number, source, constants)
                 roles.setdefault(role.name, role)
     return (*roles.values(), DeclaredRole(name=WHOLE_KERNEL, replicas=1))
+
+
+def declared_head_dim(text: str) -> int | None:
+    """Return the head dimension that a kernel text is built for; None where it does not say.
+
+    Either the module names `HEAD_DIM`, or the block of `q_desc` in its `SIGNATURE` ends with it.
+
+    Raises:
+        SyntaxError: the text is no Python.
+    """
+    tree = ast.parse(text)
+    named = _constants(tree).get("HEAD_DIM")
+    if named is not None:
+        return named
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SIGNATURE":
+            if found := _Q_BLOCK.search(ast.unparse(node.value)):
+                return int(found[1])
+    return None
 
 
 def _called(node: ast.With) -> str:
@@ -59,9 +82,9 @@ def _called(node: ast.With) -> str:
 
 
 def _role(
-    task: ast.With, number: int, source: SourceMap, constants: dict[str, int]
+    block: ast.With, number: int, source: SourceMap, constants: dict[str, int]
 ) -> DeclaredRole:
-    call = task.items[0].context_expr
+    call = block.items[0].context_expr
     assert isinstance(call, ast.Call)
     is_default = [ast.unparse(argument) for argument in call.args] == ["'default'"]
     fallback = "default" if is_default else f"role {number}"

@@ -12,7 +12,7 @@ from .barriers import Barriers, NamedBarrier, Released, Slot
 from .dtypes import Array
 from .global_memory import GlobalMemory
 from .happens import Clocked, Order
-from .memory import Memory, View
+from .memory import Memory, Storage, View
 from .order_log import Name, OrderLog, Passage, Touch
 from .report import Access, Blocked, Event, Fault, MachineFault, MachineStop, Place
 from .scheduler import Operation, Role, Scheduler
@@ -71,7 +71,7 @@ class Cta:
         self.contexts: list[Value] = []
         self.named: dict[int, NamedBarrier] = {}
         self.roles: list[Role] = []
-        self.task_depth: list[list[Value]] = []
+        self.role_scopes: list[list[Value]] = []
         self.entered = False
         self.tiles = [number]
 
@@ -375,6 +375,6 @@ def _missing_fence(store: Access, read: Access) -> str:
 
 def _extent(view: View) -> str:
     region = view.region
-    if view.storage == "smem":
+    if view.storage is Storage.SMEM:
         return f"bytes {region.start} to {region.stop}"
     return f"columns {region.start // 4} to {-(-region.stop // 4)}"

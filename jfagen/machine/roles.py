@@ -15,7 +15,7 @@ Body = Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
-class _Task:
+class _Declared:
     body: Body
     default: bool
     warps: int
@@ -24,29 +24,29 @@ class _Task:
     line: int
 
 
-class TaskScope:
+class RoleScope:
     """The `with tlx.async_tasks()` block: starts all roles at its end and waits for them."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def __enter__(self) -> TaskScope:
-        self._machine.cta.task_depth.append([])
+    def __enter__(self) -> RoleScope:
+        self._machine.cta.role_scopes.append([])
         return self
 
     def __exit__(self, kind: Value, error: Value, traceback: Value) -> None:
         machine = self._machine
-        tasks: list[_Task] = machine.cta.task_depth.pop()
+        declared: list[_Declared] = machine.cta.role_scopes.pop()
         if kind is not None:
             return
-        _check(tasks)
+        _check(declared)
         machine.cta.memory.place()
         machine.cta.entered = True
         parent = machine.role
         roles = [
-            _role(machine, task, number, replica)
-            for number, task in enumerate(tasks)
-            for replica in range(task.replicate)
+            _role(machine, entry, number, replica)
+            for number, entry in enumerate(declared)
+            for replica in range(entry.replicate)
         ]
         for role, body in roles:
             role.before = parent.before
@@ -55,21 +55,21 @@ class TaskScope:
         _join(machine, parent, [role for role, _ in roles])
 
 
-def _role(machine: Machine, task: _Task, number: int, replica: int) -> tuple[Role, Body]:
-    fallback = "default" if task.default else f"role {number}"
-    base = machine.source.role_name(task.line) or fallback
+def _role(machine: Machine, entry: _Declared, number: int, replica: int) -> tuple[Role, Body]:
+    fallback = "default" if entry.default else f"role {number}"
+    base = machine.source.role_name(entry.line) or fallback
     stem = base.split("[")[0]
-    name = f"{stem}[{replica}]" if task.replicate > 1 else base
+    name = f"{stem}[{replica}]" if entry.replicate > 1 else base
     role = Role(
         name=name,
         base_name=stem,
         replica=replica,
-        warps=machine.warps if task.default else task.warps,
+        warps=machine.warps if entry.default else entry.warps,
         cta=machine.cta,
         number=0,
-        line=task.line,
+        line=entry.line,
     )
-    return role, task.body
+    return role, entry.body
 
 
 def _join(machine: Machine, parent: Role, roles: list[Role]) -> None:
@@ -88,22 +88,22 @@ def _join(machine: Machine, parent: Role, roles: list[Role]) -> None:
             raise MachineStop(Fault(rule=rule, message=message, place=first.place))
 
 
-def _check(tasks: list[_Task]) -> None:
-    if sum(task.default for task in tasks) != 1:
+def _check(declared: list[_Declared]) -> None:
+    if sum(entry.default for entry in declared) != 1:
         raise MachineFault("roles", "a kernel has exactly one default role")
-    asked = {task.registers is not None for task in tasks if not task.default}
+    asked = {entry.registers is not None for entry in declared if not entry.default}
     if len(asked) > 1:
         raise MachineFault("roles", "registers are set for all roles but the default, or for none")
-    for task in tasks:
-        if task.warps < 1 or task.warps & (task.warps - 1):
-            raise MachineFault("roles", f"a role of {task.warps} warps: not a power of two")
-        if task.registers is not None and (task.registers % 8 or task.default):
-            raise MachineFault("roles", f"a role cannot ask for {task.registers} registers")
+    for entry in declared:
+        if entry.warps < 1 or entry.warps & (entry.warps - 1):
+            raise MachineFault("roles", f"a role of {entry.warps} warps: not a power of two")
+        if entry.registers is not None and (entry.registers % 8 or entry.default):
+            raise MachineFault("roles", f"a role cannot ask for {entry.registers} registers")
 
 
-def async_tasks(machine: Machine, exclusive: bool = False, **_: Value) -> TaskScope:
+def async_tasks(machine: Machine, exclusive: bool = False, **_: Value) -> RoleScope:
     """Return the scope in which the roles of a CTA are declared."""
-    return TaskScope(machine)
+    return RoleScope(machine)
 
 
 def async_task(
@@ -122,12 +122,12 @@ def async_task(
     """
     wanted = registers if registers is not None else num_regs
     line = machine.line()
-    if not machine.cta.task_depth:
+    if not machine.cta.role_scopes:
         raise MachineFault("roles", "async_task outside async_tasks")
 
     def declare(body: Body) -> None:
-        machine.cta.task_depth[-1].append(
-            _Task(
+        machine.cta.role_scopes[-1].append(
+            _Declared(
                 body=body,
                 default=names == ("default",),
                 warps=int(num_warps),

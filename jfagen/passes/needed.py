@@ -56,9 +56,10 @@ def steady_steps(plan: Plan) -> int:
 def trip_counts(plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Return the tile sequences that show every neighbourhood of tiles with steps."""
     many = steady_steps(plan)
+    short = range(2, many)
     if plan.program.tiles.next is NextTile.NONE:
-        return ((many,), (1,))
-    return ((many, many), (1, 1, 1), (1, many), (many, 1))
+        return ((many,), (1,), *((steps,) for steps in short))
+    return ((many, many), (1, 1, 1), (1, many), (many, 1), *((steps, steps) for steps in short))
 
 
 def needed_families(

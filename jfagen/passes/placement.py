@@ -143,6 +143,7 @@ def _arrangements(
             and host.columns >= guest.columns
             and (host.columns > guest.columns or free.index(host) < free.index(guest))
             and (host.grouped, host.depth) == (guest.grouped, guest.depth)
+            and (host.depth == 1 or _rhythm(program, host) == _rhythm(program, guest))
             and frozenset((host.name, guest.name)) not in apart
             and _legal_pair(plan, fixed, host, guest)
         ]
@@ -151,6 +152,11 @@ def _arrangements(
     for count in range(1, len(movable) + 1):
         for guests in combinations(movable, count):
             yield from _assign(program, guests, hosts, apart, {})
+
+
+def _rhythm(program: Program, buffer: Buffer) -> tuple[int, int]:
+    """Return how the slots of a buffer turn: rings that turn differently cannot share slots."""
+    return program.uses_per_tile_step(buffer), len(buffer.holds)
 
 
 def _assign(

@@ -111,8 +111,16 @@ def _channels(plan: Plan, layout: Layout, key: _Key, families: list[Family]) -> 
         by_group[family.first.group].append(family)
     shapes: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for group, members in by_group.items():
-        shape = tuple(sorted((_bare(f.first), _bare(f.second)) for f in members))
+        shape: tuple[object, ...] = tuple(
+            sorted((_bare(f.first), _bare(f.second)) for f in members)
+        )
         shapes[shape].append(group)
+    every = plan.program.tile.groups
+    # An array over groups has a barrier for each; some of them alone get arrays of their own.
+    for shape, some in list(shapes.items()):
+        if 1 < len(some) < every:
+            del shapes[shape]
+            shapes |= {(*shape, group): [group] for group in some}
     return [
         _channel(plan, layout, key, by_group[groups[0]], tuple(groups))
         for groups in shapes.values()
@@ -141,12 +149,12 @@ def _channel(
             signals[end] = None
     slices = max(end.site.slice for end in signals) + 1 if key.kind is ChannelKind.FULL else 1
     if slices == 1:
-        signals = dict.fromkeys(_extreme(signals, last=True))
+        signals = dict.fromkeys(_after_all_slices(plan, e) for e in _extreme(signals, last=True))
         waits = dict.fromkeys(_extreme(waits, last=False))
     positions = {end.position for end in signals}
     arrival, warps = _arrival(plan, tuple(signals))
     return Channel(
-        name=_name(key, families),
+        name=_name(key, families) + _suffix(plan, groups),
         kind=key.kind,
         per=key.per,
         rate=max(1, len(buffer.holds)) if ring and key.per is Space.STEP else 1,
@@ -174,6 +182,14 @@ def _end(plan: Plan, key: _Key, site: Site, buffer: Buffer, *, signal: bool) -> 
         values = [t.value for t in plan.touches[site] if t.buffer == buffer.name]
         position = buffer.holds.index(values[0])
     return End(site=site, position=position, when=when)
+
+
+def _after_all_slices(plan: Plan, end: End) -> End:
+    """Return the end at the last slice of its point, behind which the text signals."""
+    site = end.site
+    sites = plan.sites[site.op, site.group]
+    last = max(other.slice for other in sites if other.point == site.point)
+    return replace(end, site=replace(site, slice=last))
 
 
 def _slots(plan: Plan, key: _Key, buffer: Buffer) -> int:
@@ -225,6 +241,12 @@ def _arrival(plan: Plan, signals: tuple[End, ...]) -> tuple[Arrival, int]:
     if engines == {Engine.WARPS} and len(warps) == 1 and min(warps) > 1:
         return Arrival.THREADS, min(warps)
     return Arrival.ROLES, 0
+
+
+def _suffix(plan: Plan, groups: tuple[int, ...]) -> str:
+    """Return what tells the channel of one group from those of the others."""
+    alone = len(groups) == 1 < plan.program.tile.groups
+    return f"_{groups[0]}" if alone else ""
 
 
 def _name(key: _Key, families: list[Family]) -> str:

@@ -112,6 +112,7 @@ class Unrolled:
         order: edges of program order, issue to done, MMAs of one role in order, tile channel.
         start: (site, tile, step) -> node before which a wait would go.
         end: (site, tile, step) -> node after which the accesses are over.
+        previous: node in a role's program -> the node before it.
     """
 
     trips: tuple[int, ...]
@@ -119,3 +120,4 @@ class Unrolled:
     order: tuple[tuple[int, int], ...]
     start: dict[tuple[Site, int, int], int]
     end: dict[tuple[Site, int, int], int]
+    previous: dict[int, int]

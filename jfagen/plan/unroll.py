@@ -25,6 +25,7 @@ def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
         order=tuple(builder.order),
         start=builder.start,
         end=builder.end,
+        previous=builder.previous,
     )
 
 
@@ -43,6 +44,7 @@ class _Builder:
         self.order: list[tuple[int, int]] = []
         self.start: dict[tuple[Site, int, int], int] = {}
         self.end: dict[tuple[Site, int, int], int] = {}
+        self.previous: dict[int, int] = {}
         self.asks: dict[int, int] = {}
         self.takes: dict[int, list[int]] = {}
         self.last = -1
@@ -108,6 +110,7 @@ class _Builder:
         node = len(self.events) - 1
         if self.last >= 0:
             self.order.append((self.last, node))
+            self.previous[node] = self.last
         self.last = node
         return node
 

@@ -27,9 +27,11 @@ class Subject:
 
 
 def tile_sequences(plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Return tiles of 0, 1 and N steps in every order of two, (N, 0, N) and (1, 1, 1).
+    """Return tiles of 0, 1 and N steps in every order of two, (N, 0, N), (1, 1, 1), and short ones.
 
-    A CTA that runs one tile has just one of each.
+    Where offsets differ, the first and last laps of a short tile meet: so tiles of 2 to N - 1 steps
+    are looked at too, two alike and beside one of a single step. A CTA that runs one tile has just
+    one of each length.
 
     N is the largest lag plus the largest depth plus one: by then every order of the endless loop
     has shown itself (checked against longer unrollings and brute force in the tests).
@@ -37,9 +39,10 @@ def tile_sequences(plan: Plan) -> tuple[tuple[int, ...], ...]:
     many = steady_steps(plan)
     lengths = (0, 1, many)
     if plan.program.tiles.next is NextTile.NONE:
-        return tuple((length,) for length in lengths)
+        return tuple((steps,) for steps in range(many + 1))
+    short = [pair for steps in range(2, many) for pair in ((steps, steps), (1, steps), (steps, 1))]
     pairs = tuple((first, second) for first in lengths for second in lengths)
-    return (*pairs, (many, 0, many), (1, 1, 1))
+    return (*pairs, (many, 0, many), (1, 1, 1), *short)
 
 
 def make_subject(plan: Plan, placement: Placement, sync: SyncPlan) -> Subject:

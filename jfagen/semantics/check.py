@@ -50,4 +50,5 @@ def check(tree: ast.Schedule, source: SourceFile) -> Program:
         tiles=tiles,
         loop_symbol=loop.symbol.text,
         loop_span=loop.symbol.span,
+        name_span=tree.name.span,
     )

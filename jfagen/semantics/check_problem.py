@@ -153,6 +153,7 @@ def check_tile(context: Context) -> None:
         group_symbol=rows.groups.symbol.text if rows.groups else None,
         n=context.dims["n"],
         span=rows.span,
+        symbol_span=rows.groups.symbol.span if rows.groups else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from ..algorithm import Algorithm
 from ..diagnostics import Label, Note, Span
 from ..syntax import ast
 from ..types import Storage
@@ -106,7 +107,7 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
         return
     first = members[0][1]
     for leaf, buffer in members[1:]:
-        why = _difference(first, buffer)
+        why = _difference(first, buffer) or _rhythms(context, first, buffer)
         if why:
             context.reporter.report(
                 "bad-region",
@@ -139,6 +140,21 @@ def _difference(first: Buffer, second: Buffer) -> str:
     return ""
 
 
+def _rhythms(context: Context, first: Buffer, second: Buffer) -> str:
+    """With several slots it matters which of one ring meets which of the other."""
+    if first.depth == 1 or context.algorithm is None:
+        return ""
+    one, other = (_rhythm(context.algorithm, buffer) for buffer in (first, second))
+    if one == other:
+        return ""
+    return f"their slots turn differently: {one} of `{first.name}` and {other} of `{second.name}`"
+
+
+def _rhythm(algorithm: Algorithm, buffer: Buffer) -> str:
+    space = algorithm.value(buffer.holds[0]).space
+    return f"{len(buffer.holds)} a {space}"
+
+
 def _slots(buffer: Buffer) -> str:
     return f"{buffer.depth} slot" + ("s" if buffer.depth > 1 else "")
 
@@ -153,6 +169,14 @@ def check_apart(context: Context, regions: tuple[Region, ...]) -> tuple[tuple[Le
         group = tuple(leaf for leaf in read if leaf is not None)
         found.append(group)
         for one, other in combinations(group, 2):
+            if one.buffer == other.buffer:
+                context.reporter.report(
+                    "named-twice",
+                    f"`{one.buffer}` cannot stay apart from itself",
+                    other.span,
+                    helps=(f"drop one `{one.buffer}`, or name another buffer",),
+                )
+                continue
             for region in regions:
                 _check_overlap(context, region, one, other)
     return tuple(found)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ..algorithm import Engine
 from ..diagnostics import Label, Note, listed
 from ..syntax import ast
+from ..target import default_role_registers
+from .check_placement import LANE_WARPS
 from .context import ROLE_WARPS, Context
 from .program import Role
 
@@ -42,10 +47,34 @@ def _warps(context: Context, node: ast.Role) -> int:
             "bad-warps",
             f"the role `{node.name.text}` has {warps} warps",
             node.warps.span,
-            helps=(f"write {listed(map(str, ROLE_WARPS))}",),
+            helps=(_warps_help(context, node),),
         )
         return 4
     return warps
+
+
+def _warps_help(context: Context, node: ast.Role) -> str:
+    """Return what may be written: an op that warps execute wants exactly four."""
+    ops = context.algorithm.ops if context.algorithm else ()
+    of_warps = {op.name for op in ops if op.engine is Engine.WARPS}
+    if any(step.name.text in of_warps for step in _ops(context.tree, node.name.text)):
+        return f"write {LANE_WARPS}, which see all rows that `{node.name.text}` works on"
+    return f"write {listed(map(str, ROLE_WARPS))}"
+
+
+def _ops(tree: ast.Schedule, role: str) -> Iterator[ast.Op]:
+    """Yield the ops in the blocks of a role."""
+    for item in tree.program:
+        for block in item.blocks if isinstance(item, ast.Loop) else (item,):
+            steps = list(block.steps) if block.role.text == role else []
+            while steps:
+                step = steps.pop(0)
+                if isinstance(step, ast.Turn):
+                    steps[:0] = step.steps
+                elif isinstance(step, ast.Staged):
+                    yield step.op
+                elif isinstance(step, ast.Op):
+                    yield step
 
 
 def _registers(context: Context, node: ast.Role) -> int | None:
@@ -69,7 +98,8 @@ def _registers(context: Context, node: ast.Role) -> int | None:
     registers = context.number(node.registers, 24)
     most = context.target.registers_per_thread
     if registers % 8 or not 24 <= registers <= most:
-        near = {min(max(registers // 8 * 8 + more, 24), most) for more in (0, 8)}
+        fits = _most_registers(context, node)
+        near = {min(max(registers // 8 * 8 + more, 24), fits) for more in (0, 8)}
         context.reporter.report(
             "bad-registers",
             f"registers of a thread are a multiple of 8 from 24 to {most}, not {registers}",
@@ -78,6 +108,34 @@ def _registers(context: Context, node: ast.Role) -> int | None:
         )
         return 24
     return registers
+
+
+def _most_registers(context: Context, asking: ast.Role) -> int:
+    """Return the most that a role may ask for, so that the default role is left with enough."""
+    target, tile = context.target, context.tile
+    default_warps, others = 4, []
+    for node in context.tree.roles:
+        warps = _plain(node.warps)
+        warps = warps if warps in ROLE_WARPS else 4
+        if node.default is not None:
+            default_warps = warps
+            continue
+        asked = _plain(node.registers)
+        legal = asked % 8 == 0 and 24 <= asked <= target.registers_per_thread
+        copies = tile.groups if tile and node.group else 1
+        others += [(node is asking, warps, asked if legal else 24)] * copies
+    for most in range(target.registers_per_thread, 24, -8):
+        requests = [(warps, most if own else asked) for own, warps, asked in others]
+        if default_role_registers(target, default_warps, requests) >= 24:
+            return most
+    return 24
+
+
+def _plain(count: ast.Count | None) -> int:
+    """Return a number without a word about those that are not built."""
+    if count is None:
+        return 0
+    return count.value if isinstance(count, ast.Number) else count.default.value
 
 
 def _said(node: ast.Role) -> str:

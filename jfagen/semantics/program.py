@@ -35,6 +35,7 @@ class TileShape:
 
     Attributes:
         group_symbol: what the schedule calls the group index; None where there is one group.
+        symbol_span: where it does.
     """
 
     m: int
@@ -42,6 +43,7 @@ class TileShape:
     group_symbol: str | None
     n: int
     span: Span = field(compare=False)
+    symbol_span: Span | None = field(compare=False, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +240,7 @@ class Program:
     tiles: TileSource
     loop_symbol: str
     loop_span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer called `name`; KeyError if there is none."""

@@ -27,6 +27,8 @@ _BUFFER_WORDS = ("depth", "slices", "holds", "lives")
 
 _ITEM_HELP = f"an item starts with {quoted(ITEM_KEYWORDS)}, or with a role and its `{{`"
 
+_BARE_CR = re.compile(r"\r(?!\n)")
+
 #: What may always be left out: not named where something else may stand.
 _OPTIONAL = ("LSQB", "LPAR", "PLUS", "MINUS", "IN", "TUNE")
 
@@ -56,7 +58,15 @@ def report_bad_text(source: SourceFile, reporter: Reporter) -> None:
         what = "a NUL byte" if code == 0 else f"the byte 0x{code & 0xFF:02x}, which is not UTF-8"
         span = source.span(bad.start(), bad.end())
         reporter.report("not-text", f"the file holds {what}", span)
-    elif all(piece.kind is Kind.COMMENT for piece in pieces(source.text)):
+    elif (bare := _BARE_CR.search(source.text)) and _lacks_line_ends(source.text):
+        span = source.span(bare.start(), bare.end())
+        reporter.report(
+            "not-text",
+            "the lines end with CR alone, the old line end of the Macintosh",
+            span,
+            helps=["convert the line ends to LF or CR LF, with `dos2unix -c mac` for example"],
+        )
+    elif _only_comments(source.text):
         end = len(source.text.rstrip())
         reporter.report(
             "no-kernel",
@@ -64,6 +74,15 @@ def report_bad_text(source: SourceFile, reporter: Reporter) -> None:
             source.span(end, end),
             helps=["a schedule is `kernel NAME { ... }`"],
         )
+
+
+def _only_comments(text: str) -> bool:
+    return all(piece.kind is Kind.COMMENT for piece in pieces(text))
+
+
+def _lacks_line_ends(text: str) -> bool:
+    """Whether CR must have been meant as the line end: without it there is one line or nothing."""
+    return "\n" not in text.strip() or _only_comments(text)
 
 
 def report_unexpected(source: SourceFile, error: UnexpectedToken, reporter: Reporter) -> None:
@@ -167,17 +186,21 @@ def _span(source: SourceFile, token: Token) -> Span:
 def _report_junk(stop: _Stop, reporter: Reporter) -> None:
     """Report a number that is none, or a character that the language does not have."""
     span, text = _span(stop.source, stop.token), str(stop.token)
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         message = f"a number has at most {MAX_DIGITS} digits, found {len(text)}"
         reporter.report("bad-number", message, span)
-    elif text[0].isdigit():
+    elif text.isascii() and text[0].isdigit():
         parts = re.fullmatch(r"(\d+)x(\d+)", text)
         helps = [f"write `{parts[1]} x {parts[2]}`"] if parts else ["numbers are whole"]
         reporter.report("bad-number", f"`{text}` is not a number", span, helps=helps)
     else:
-        shown = text if text.isprintable() else f"U+{ord(text):04X}"
+        code = f"U+{ord(text):04X}"
+        shown = f"`{text}`" + ("" if text.isascii() else f" ({code})")
+        shown = shown if text.isprintable() else f"`{code}`"
         helps = [_HABITS[text]] if text in _HABITS else []
-        reporter.report("bad-character", f"unexpected character `{shown}`", span, helps=helps)
+        if not text.isascii() and text.isalnum():
+            helps = ["names and numbers are ASCII letters, digits and `_`"]
+        reporter.report("bad-character", f"unexpected character {shown}", span, helps=helps)
 
 
 def _report_unknown_word(
@@ -215,6 +238,8 @@ def _report_expected(stop: _Stop, reporter: Reporter) -> None:
     elif (brace := stop.unclosed_brace) is not None:
         label = Label(span=_span(stop.source, brace))
         notes.append(Note(message="this `{` is not closed", label=label))
+    elif stop.before is not None and stop.before.text == ",":
+        helps.append(f"drop the comma, or write {_phrase(stop.accepted)} behind it")
     elif stop.token in _HABITS:
         helps.append(_HABITS[stop.token])
     elif "ROLE" in stop.accepted:

@@ -17,11 +17,12 @@ Assumes: the table of ops says truly what each op touches; the round trip holds 
 
 from __future__ import annotations
 
-from ...algorithm import Op
+from ...algorithm import Mode, Op, Space
 from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...passes.dependences import find_dependences
 from ...passes.needed import Illegal
-from ...semantics.program import OpUse
+from ...semantics.program import OpUse, Program, RoleProgram
+from ...types import Storage
 from ..subject import Subject
 from ..witness import illegal_order
 
@@ -63,7 +64,42 @@ def _registers(subject: Subject) -> list[Diagnostic]:
             if lacking:
                 found.append(_not_kept(subject, use, role_program.role.name, lacking))
             kept |= set(use.op.keeps)
+        found += _out_of_order(subject.plan.program, role_program)
     return found
+
+
+def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
+    """A value that lives in registers is made before it is used, in the same lap."""
+    found: list[Diagnostic] = []
+    made: dict[str, OpUse] = {}
+    for use in role_program.uses():
+        for access in use.op.accesses():
+            if program.holder(access.value).storage is not Storage.REG:
+                continue
+            if access.mode is not Mode.READ:
+                made[access.value] = use
+                continue
+            maker = made.get(access.value)
+            if maker is None or (maker.offset != use.offset and use.op.space is Space.STEP):
+                found.append(_too_soon(program, role_program, use, access.value))
+    return found
+
+
+def _too_soon(program: Program, role_program: RoleProgram, use: OpUse, value: str) -> Diagnostic:
+    maker = program.algorithm.writers(value)[0].name
+    return Diagnostic(
+        id="incomplete",
+        message=f"`{use.op.name}` uses `{value}` from registers, which `{role_program.role.name}` "
+        f"has not made yet in this lap",
+        label=Label(span=use.span),
+        notes=(
+            Note(
+                message=f"`{value}` is in registers",
+                label=Label(span=program.holder(value).span),
+            ),
+        ),
+        helps=(f"place `{maker}` before it, for the same step",),
+    )
 
 
 def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Diagnostic:

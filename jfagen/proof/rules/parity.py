@@ -16,8 +16,10 @@ Assumes: a fresh barrier lets a wait for parity 1 pass.
 
 from __future__ import annotations
 
-from ...diagnostics import Diagnostic, Label, Note
+from ...diagnostics import Diagnostic, Label, Note, quoted
+from ...graph.closure import Closure
 from ...passes.channels import Channel, ChannelKind
+from ...plan import Event
 from ..realize import Realized
 from ..subject import Subject
 
@@ -27,7 +29,11 @@ PROVES = "no wait passes early or is lapped"
 
 def check(subject: Subject) -> list[Diagnostic]:
     """Return one diagnostic for every channel whose phases can be confused."""
-    found = {channel.name: d for channel in subject.sync.channels for d in _depth(subject, channel)}
+    found = {
+        channel.name: finding
+        for channel in subject.sync.channels
+        for finding in (*_depth(subject, channel), *_uneven(subject, channel))
+    }
     for realized in subject.realized:
         if realized.closure is None:
             continue
@@ -51,16 +57,56 @@ def _depth(subject: Subject, channel: Channel) -> list[Diagnostic]:
     ]
 
 
+def _uneven(subject: Subject, channel: Channel) -> list[Diagnostic]:
+    """A ring's barrier counts the same arrivals whichever of its values a slot holds."""
+    plan = subject.plan
+    buffer = plan.program.buffer(channel.buffers[0])
+    roles = {
+        value: sorted({plan.at(e.site).role.name for e in channel.signals if e.position == index})
+        for index, value in enumerate(buffer.holds)
+    }
+    ends = {
+        value: [end for end in channel.signals if end.position == index]
+        for index, value in enumerate(buffer.holds)
+    }
+    if channel.rate == 1 or len({len(found) for found in ends.values()}) == 1:
+        return []
+    freed = ", ".join(f"`{value}` by {quoted(names, 'and')}" for value, names in roles.items())
+    last = buffer.holds[-1]
+    return [
+        Diagnostic(
+            id="uneven-ring",
+            message=f"the slots of `{buffer.name}` are freed by different roles: {freed}; its "
+            "barrier counts the same arrivals for every slot",
+            label=Label(span=buffer.span, message=f"one ring for {quoted(buffer.holds, 'and')}"),
+            notes=tuple(
+                Note(
+                    message=f"`{plan.at(end.site).role.name}` frees `{value}` here",
+                    label=Label(span=plan.at(end.site).use.span),
+                )
+                for value, found in ends.items()
+                for end in found
+            ),
+            helps=(f"give `{last}` a ring of its own: `smem {last} : bf16[n, d]  depth 2`",),
+        )
+    ]
+
+
 def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
     closure = realized.closure
     assert closure is not None
+    previous = realized.unrolled.previous
     for waiting in realized.waits:
         index, group, piece, number = waiting.completion
         channel = subject.sync.channels[index]
         lapping = realized.completions.get((index, group, piece, number + channel.slots))
-        earlier = realized.completions.get((index, group, piece, number - channel.slots))
-        safe = earlier is None or closure.ordered(earlier, waiting.node)
-        if safe and (lapping is None or closure.ordered(waiting.node, lapping)):
+        earlier = realized.signals.get((index, group, piece, number - channel.slots), [])
+        before = previous.get(waiting.node)
+        early = [s for s in earlier if before is None or not _by(closure, s, before)]
+        if early:
+            _early(subject, channel, realized.unrolled.events[waiting.node], found)
+            continue
+        if lapping is None or closure.ordered(waiting.node, lapping):
             continue
         event = realized.unrolled.events[waiting.node]
         assert event.use is not None
@@ -81,6 +127,32 @@ def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnost
                 helps=(_help(subject, channel),),
             ),
         )
+
+
+def _by(closure: Closure, source: int, node: int) -> bool:
+    """Whether an arrival has been made by the time that a role comes from `node` to its wait."""
+    return source == node or closure.ordered(source, node)
+
+
+def _early(subject: Subject, channel: Channel, event: Event, found: dict[str, Diagnostic]) -> None:
+    """A phase looks like the one before the last: whoever waits must know the last is through."""
+    assert event.use is not None
+    helps = [f"let `{event.actor.role}` wait for every phase, or give each value a ring of its own"]
+    if channel.rate > 1 and channel.slots % channel.rate:
+        helps.append(
+            f"with a depth that {channel.rate} divides, `{channel.buffers[0]}` keeps each value "
+            "in slots of its own"
+        )
+    found.setdefault(
+        channel.name,
+        Diagnostic(
+            id="parity",
+            message=f"the wait of `{event.actor.role}` on the barrier `{channel.name}` can pass "
+            "early: nothing says that the phase before is through",
+            label=Label(span=event.use.span, message="may read what is not there yet"),
+            helps=tuple(helps),
+        ),
+    )
 
 
 def _phases(count: int) -> str:

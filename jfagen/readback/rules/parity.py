@@ -24,8 +24,10 @@ def check(order: TextOrder) -> list[Finding]:
                     "parity", (line_of(order, place),), f"a wait on `{signal.name}` can be lapped"
                 ),
             )
-        before = order.completions.get((signal, number - 1))
-        if before is not None and not closure.ordered(before, node):
+        role, index = place
+        previous = order.starts[role, index - 1] if index else -1
+        earlier = order.sources.get((signal, number - 1), [])
+        if any(s != previous and (index == 0 or not closure.ordered(s, previous)) for s in earlier):
             found.setdefault(
                 (signal.name, "early"),
                 Finding(

@@ -1,0 +1,82 @@
+"""Kernel texts on the command line: `run`, `check` and `compile` agree on what is no kernel."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from builders import ROOT
+
+from jfagen.cli import main
+
+FWD = (ROOT / "generated" / "fwd.py").read_text()
+NO_KERNELS = {
+    "syntax": b"def forward(:\n",
+    "null": b"x = \0\n",
+    "bytes": b"\xff\xfe\n",
+    "plain": b"x = 1\n",
+    "empty": b"",
+}
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Run `jfagen` in this process, in an empty folder; return code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["jfagen", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        text = capsys.readouterr()
+        return caught.value.code or 0, text.out, text.err
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["run", "check", "compile"])
+@pytest.mark.parametrize("name", NO_KERNELS)
+def test_what_cannot_be_a_kernel_is_a_wrong_call(call, tmp_path, command, name):
+    (tmp_path / "y.py").write_bytes(NO_KERNELS[name])
+    code, out, err = call(command, "y.py")
+    assert code == 2 and not out
+    assert err.startswith("error") and "Traceback" not in err
+    words = {"syntax": "no Python: line 1", "null": "no Python", "bytes": "byte 0 is not UTF-8"}
+    assert words.get(name, "") in err
+
+
+def test_a_text_that_fails_when_it_is_loaded_is_no_kernel(call, tmp_path):
+    text = FWD.replace("GROUPS = tl.constexpr(2)", "GROUPS = nowhere(2)")
+    (tmp_path / "y.py").write_text(text)
+    code, out, err = call("check", "y.py")
+    assert code == 2 and not out and "NameError" in err
+
+
+def test_no_kernel_as_json(call, tmp_path):
+    (tmp_path / "y.py").write_bytes(NO_KERNELS["syntax"])
+    for command in ("check", "compile"):
+        code, out, _ = call(command, "y.py", "--format", "json")
+        assert code == 2 and "not-an-emitted-kernel" in out
+        json.loads(out)
+
+
+def test_a_kernel_that_is_wrong_or_does_what_is_not_known_is_1(call, tmp_path):
+    for old, new in (
+        ("tlx.barrier_arrive(out_empty[g])", "pass"),
+        ("tlx.barrier_arrive(out_empty[g])", "tlx.frobnicate(out_empty[g])"),
+    ):
+        assert FWD.count(old) == 1
+        (tmp_path / "y.py").write_text(FWD.replace(old, new))
+        code, out, err = call("check", "y.py")
+        assert code == 1 and not out and "error[" in err
+        assert "not-an-emitted-kernel" not in err
+
+
+def test_a_kernel_and_a_wrong_schedule_are_both_shown(call, tmp_path):
+    (tmp_path / "y.py").write_bytes(NO_KERNELS["plain"])
+    (tmp_path / "a.sched").write_text("kernel x { 3 }\n")
+    code, _, err = call("check", "y.py", "a.sched")
+    assert code == 2 and "not-an-emitted-kernel" in err and "a.sched:1:12" in err
+    (tmp_path / "y.py").write_text(FWD)
+    assert call("check", "y.py", "a.sched")[0] == 1
