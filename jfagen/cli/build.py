@@ -12,7 +12,7 @@ from ..driver import Compiled, compile_file, find_schedule
 from .files import Output, State, output_path, write_all
 from .status import status_block, timing_lines
 
-_WRONG, _STALE = 1, 3
+_WRONG, _WRONG_CALL, _STALE = 1, 2, 3
 
 Files = Annotated[
     list[str],
@@ -40,6 +40,7 @@ def build(
         Output(path=output_path(one.program.source.path, output), text=one.kernel.text)
         for one in compiled
     ]
+    _refuse_twins(compiled, outputs)
     if check:
         _check_fresh(files, outputs, output)
         return
@@ -75,6 +76,17 @@ def _check_fresh(files: list[str], outputs: list[Output], directory: Path) -> No
         force = " --force" if edited else ""
         typer.echo(f"run `jfagen build {' '.join(files)}{where}{force}`", err=True)
         raise typer.Exit(_STALE)
+
+
+def _refuse_twins(compiled: list[Compiled], outputs: list[Output]) -> None:
+    """Two schedules must not be written to one file."""
+    seen: dict[Path, Compiled] = {}
+    for one, out in zip(compiled, outputs, strict=True):
+        if out.path in seen:
+            typer.echo(f"error: two of the schedules would both become {out.path}", err=True)
+            typer.echo("help: build them one by one, each with its own `-o DIR`", err=True)
+            raise typer.Exit(_WRONG_CALL)
+        seen[out.path] = one
 
 
 def _refuse_edited(outputs: list[Output], *, force: bool) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ..passes.dependences import Dependence, find_dependences
 from ..passes.needed import trip_counts
-from ..plan import Site
 from ..proof.realize import realize
 from .dependences import ordered_by
 from .tables import titled
@@ -48,17 +47,14 @@ def certificate(compiled: Compiled, one: str, other: str) -> list[str]:
     plan = compiled.plan
     realized = realize(plan, compiled.sync, trip_counts(plan)[0])
     layout = compiled.placement.layout
-    lines: dict[tuple[Site, Site], str] = {}
+    lines: dict[str, None] = {}
     for found in find_dependences(plan, realized.unrolled, layout).found:
         if {found.earlier.buffer, found.later.buffer} != {one, other}:
             continue
         if found.first[0].group > 0 or found.second[0].group > 0:
             continue
-        lines.setdefault(
-            (found.first[0], found.second[0]),
-            f"  {_access(found)}: {ordered_by(compiled, realized, found)}",
-        )
-    return [f"{one} and {other}", *lines.values()]
+        lines[f"  {_access(found)}: {ordered_by(compiled, realized, found)}"] = None
+    return [f"{one} and {other}", *lines]
 
 
 def _access(found: Dependence) -> str:
