@@ -180,8 +180,10 @@ class Meaning:
     @staticmethod
     def rewrites(following) -> bool:
         """Whether a read of the accumulator is that of a rescale."""
-        return following is not None and following.kind is ActionKind.WRITE and (
-            following.writes[0].array == "acc_tiles"
+        return (
+            following is not None
+            and following.kind is ActionKind.WRITE
+            and (following.writes[0].array == "acc_tiles")
         )
 
     def write(self, action) -> object:

@@ -53,6 +53,12 @@ def test_a_text_that_fails_when_it_is_loaded_is_no_kernel(call, tmp_path):
     assert code == 2 and not out and "NameError" in err
 
 
+def test_a_huge_line_is_clipped(call, tmp_path):
+    (tmp_path / "y.py").write_text("x = '" + "y" * 1_000_000 + "'\n")
+    code, _, err = call("check", "y.py")
+    assert code == 2 and len(err) < 500 and "yyy\u2026" in err
+
+
 def test_no_kernel_as_json(call, tmp_path):
     (tmp_path / "y.py").write_bytes(NO_KERNELS["syntax"])
     for command in ("check", "compile"):

@@ -316,3 +316,44 @@ def test_a_global_counter_gives_every_cta_another_ticket(sms):
     assert outcome.ok, outcome.text()
     assert outcome.outputs[0].tolist() == [6, 0, 6, 12, 0]
     assert outcome.outputs[1].tolist() == list(range(6))
+
+
+PADDED = (
+    HEADER
+    + """
+@triton.jit
+def copy(x, out, PADDING: tl.constexpr):
+    tiles = tlx.local_alloc((16, 16), tl.bfloat16, 1)
+    full = tlx.alloc_barriers(1)
+    source = tl.make_tensor_descriptor(x, [8, 16], [16, 1], [16, 16], padding_option=PADDING)
+    target = tl.make_tensor_descriptor(out, [16, 16], [16, 1], [16, 16])
+    tlx.barrier_expect_bytes(full[0], 16 * 16 * 2)
+    tlx.async_descriptor_load(source, tiles[0], [0, 0], full[0])
+    tlx.barrier_wait(full[0], 0)
+    tlx.async_descriptor_store(target, tiles[0], [0, 0])
+    tlx.async_descriptor_store_wait(0)
+
+
+def forward(padding):
+    x = torch.ones((8, 16), dtype=torch.bfloat16)
+    out = torch.zeros((16, 16), dtype=torch.bfloat16)
+    copy[(1,)](x, out, padding, num_warps=4)
+    return out
+"""
+)
+
+
+@pytest.mark.parametrize(("padding", "value"), [("zero", 0.0), ("nan", np.nan)])
+def test_rows_outside_a_tensor_are_padded_as_the_descriptor_says(padding, value):
+    outcome = simulate(PADDED, inputs={"padding": padding})
+    assert outcome.ok, outcome.reports
+    np.testing.assert_array_equal(outcome.outputs[0][:8], 1.0)
+    np.testing.assert_array_equal(outcome.outputs[0][8:], value)
+
+
+def test_an_unknown_padding_and_an_unknown_scope_of_a_fence_are_faults():
+    (report,) = simulate(PADDED, inputs={"padding": "ones"}).reports
+    assert isinstance(report, Fault) and report.message == "padding `ones` is none of zero, nan"
+    text = edit(PADDED, "tlx.barrier_wait(full[0], 0)", 'tlx.fence("nobody")')
+    (report,) = simulate(text, inputs={"padding": "zero"}).reports
+    assert isinstance(report, Fault) and report.message == "unknown fence scope nobody"

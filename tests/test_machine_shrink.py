@@ -16,7 +16,7 @@ pytest.importorskip("triton.language.extra.tlx")
 from test_machine_run import HOST, LEAK, WRONG  # noqa: E402
 
 from jfagen.cli.run import run as run_command  # noqa: E402
-from jfagen.machine import Policy, parse_policy  # noqa: E402
+from jfagen.machine import Policy, PolicyName, parse_policy  # noqa: E402
 from jfagen.machine.failure import Failure, failure_from_json  # noqa: E402
 from jfagen.machine.loader import Keep  # noqa: E402
 from jfagen.machine.shrink import Case, count_holds, problem_text, shrink  # noqa: E402
@@ -54,7 +54,7 @@ def test_holds_repeat_an_interleaving_exactly(policy):
     for seed in range(2):
         how = {"seed": seed, "keep": Keep.CHOICES}
         first = run_trial(KERNEL, problem, policy=policy, **how).outcome
-        holds = Policy(name="default", holds=first.choices)
+        holds = Policy(name=PolicyName.DEFAULT, holds=first.choices)
         again = run_trial(KERNEL, problem, policy=holds, **how).outcome
         assert first.trace == again.trace
         assert first.choices == again.choices
@@ -64,7 +64,7 @@ def test_holds_repeat_an_interleaving_exactly(policy):
 def test_without_holds_every_seed_runs_in_the_same_order():
     traces = {
         run_trial(
-            KERNEL, Problem(lengths=(130,)), policy=Policy(name="default"), seed=s
+            KERNEL, Problem(lengths=(130,)), policy=Policy(name=PolicyName.DEFAULT), seed=s
         ).outcome.trace
         for s in range(3)
     }
@@ -104,7 +104,7 @@ def test_a_budget_that_is_used_up_still_gives_a_run_that_fails(budget):
     shrunk = shrink(text, case(problem=Problem(lengths=(130, 0, 257))), **budget)
     assert not shrunk.complete
     assert shrunk.result.failure == "race"
-    holds = Policy(name="default", holds=shrunk.result.outcome.choices)
+    holds = Policy(name=PolicyName.DEFAULT, holds=shrunk.result.outcome.choices)
     again = run_trial(text, shrunk.case.problem, sms=shrunk.case.sms, policy=holds)
     assert again.outcome.trace == shrunk.result.outcome.trace
 
@@ -208,7 +208,7 @@ def saved(**changes):
             problem=Problem(lengths=(5,)),
             sms=1,
             seed=0,
-            policy=Policy(name="default", holds=holds),
+            policy=Policy(name=PolicyName.DEFAULT, holds=holds),
             step_bound=9,
         ),
         digest="ab",

@@ -19,7 +19,6 @@ from jfagen.proof import count_resources, make_subject
 from jfagen.proof.rules import RULES
 from jfagen.readback import verify_text
 
-
 PROBLEM = Problem(lengths=(300, 128, 517, 0), rising=True)
 
 

@@ -136,7 +136,7 @@ def test_a_missing_name_between_a_comma_and_a_sign():
     assert found.helps == ("drop the comma, or write a buffer behind it",)
 
 
-@pytest.mark.parametrize("text", [FORWARD.read_text(), "kernel x { }\n", "# a\n# b\n"])
+@pytest.mark.parametrize("text", [FORWARD.read_text(), "kernel x {\n}\n", "# a\n# b\n"])
 def test_a_file_with_old_line_ends_says_so(text):
     for old in (text.replace("\n", "\r"), text.replace("\n", "\r") + "\n"):
         (found,) = findings(old)

@@ -19,9 +19,11 @@ from ..readback.rules import ORDER_RULES, tiles
 from .build import Files, Timings, compile_all
 from .inputs import NoKernelText, kernel_text
 from .status import status_block, timing_lines
-from .streams import colored
+from .streams import colored, say
 
 _WRONG, _WRONG_CALL = 1, 2
+#: Columns of a line that are shown.
+_COLUMNS = 160
 _NO_KERNEL = "not-an-emitted-kernel"
 _SCHEDULE_LINE = re.compile(r"#.*\((\S+\.sched:\d+)\)")
 
@@ -46,11 +48,10 @@ def check(
         compiled = compile_all(schedules)
     except CompileError as error:
         if format is Format.TEXT:
-            typer.echo(render_all(error.diagnostics, color=colored(sys.stderr)), err=True)
+            say(render_all(error.diagnostics, color=colored(sys.stderr)))
         compiled, found = [], found + [as_dict(one) for one in error.diagnostics]
     if format is Format.JSON:
-        json.dump(found, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        say(json.dumps(found, indent=2), sys.stdout)
     for one in compiled if format is Format.TEXT else ():
         typer.echo(status_block(one))
         if timings:
@@ -74,7 +75,7 @@ def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
         for line in filter(None, dict.fromkeys(finding.lines)):
             place = f" ({where})" if (where := _schedule_place(lines, line)) else ""
             typer.echo(f" --> {path.as_posix()}:{line}{place}", err=True)
-            typer.echo(f"  {line} | {lines[line - 1].strip()}", err=True)
+            typer.echo(f"  {line} | {_clipped(lines[line - 1].strip())}", err=True)
     return [
         {
             "id": finding.rule,
@@ -84,6 +85,10 @@ def _check_text(path: Path, *, shown: bool) -> list[dict[str, object]]:
         }
         for finding in findings
     ]
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}\u2026"
 
 
 def _findings(path: Path) -> tuple[str, list[Finding]]:

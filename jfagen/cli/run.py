@@ -192,12 +192,14 @@ def _print_shrunk(console: Console, shrunk: Shrunk) -> None:
 
 
 def _save(file: str, text: str, shrunk: Shrunk) -> None:
+    from ..machine import PolicyName
     from ..machine.failure import Failure, text_digest
 
     result, case = shrunk.result, shrunk.case
     holds = result.outcome.choices
+    policy = replace(case.policy, name=PolicyName.DEFAULT, role="", holds=holds)
     failure = Failure(
-        case=replace(case, policy=replace(case.policy, name="default", role="", holds=holds)),
+        case=replace(case, policy=policy),
         digest=text_digest(text),
         kind=result.failure,
         report="\n".join(report.text() for report in result.outcome.reports),

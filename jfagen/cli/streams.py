@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+from typing import TextIO
 
 
 def colored(stream: object) -> bool:
@@ -13,10 +14,10 @@ def colored(stream: object) -> bool:
     return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
 
 
-def say(text: str) -> None:
-    """Print to standard error, unless nobody reads it."""
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Print to standard error or another stream; if nobody reads it, the exit code still tells."""
     with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr)
+        print(text, file=stream or sys.stderr)
 
 
 def ended_by_pipe(end: SystemExit) -> bool:

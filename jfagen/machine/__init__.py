@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .namespaces import TLX_CALLS
 from .report import Access, Blocked, Deadlock, Fault, Kind, Outcome, Place, Race, Report
-from .scheduler import Policy, parse_policy
+from .scheduler import Policy, PolicyName, parse_policy
 from .simulate import simulate
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Outcome",
     "Place",
     "Policy",
+    "PolicyName",
     "Race",
     "Report",
     "parse_policy",

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 
-from .scheduler import Policy
+from .scheduler import Policy, PolicyName
 from .shrink import Case
 from .trial import Problem
 from .values import Value
@@ -66,7 +66,7 @@ def failure_from_json(text: str) -> Failure:
         problem=_problem(_get(content, "problem", dict)),
         sms=_number(content, "sms", 1),
         seed=_number(content, "seed", 0),
-        policy=Policy(name="default", holds=choices),
+        policy=Policy(name=PolicyName.DEFAULT, holds=choices),
         nan_neighbours=_get(content, "nan_neighbours", bool),
         step_bound=_number(content, "step_bound", 1),
     )

@@ -8,6 +8,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import greenlet  # type: ignore[import-untyped]
 import numpy as np
@@ -21,6 +22,16 @@ from .values import Value
 STEP_BOUND = 5_000_000
 
 
+class PolicyName(StrEnum):
+    """How the scheduler chooses; a command line names all but the default order."""
+
+    RANDOM = "random"
+    LATE = "late"
+    AT_ONCE = "at_once"
+    STARVE = "starve"
+    DEFAULT = "default"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How the scheduler chooses: `random`, `late`, `at_once`, or `starve` with a role's name.
@@ -29,14 +40,14 @@ class Policy:
     operations, and for each launch what `holds` lists for it.
     """
 
-    name: str
+    name: PolicyName
     role: str = ""
     late: bool = False
     holds: tuple[tuple[str, ...], ...] = ()
 
     def text(self) -> str:
         """Return the policy as a command line spells it."""
-        return f"{self.name}={self.role}" if self.role else self.name
+        return f"{self.name}={self.role}" if self.role else str(self.name)
 
 
 def parse_policy(text: str) -> Policy:
@@ -46,10 +57,9 @@ def parse_policy(text: str) -> Policy:
         ValueError: it is none of these.
     """
     name, _, role = text.partition("=")
-    if name in ("random", "late", "at_once") and not role:
-        return Policy(name=name)
-    if name == "starve" and role:
-        return Policy(name=name, role=role)
+    takes_role = name == PolicyName.STARVE
+    if name in set(PolicyName) - {PolicyName.DEFAULT} and takes_role is bool(role):
+        return Policy(name=PolicyName(name), role=role)
     raise ValueError(f"policy `{text}` is none of random, late, at_once, starve=ROLE")
 
 
@@ -134,7 +144,7 @@ class Scheduler:
         self.started = 0
         self.starved_exists = not policy.role
         self.order: DefaultOrder[Role, Operation] | None = None
-        if policy.name == "default":
+        if policy.name is PolicyName.DEFAULT:
             holds = policy.holds[launch] if launch < len(policy.holds) else ()
             self.order = DefaultOrder(holds, self._put_off if policy.role or policy.late else None)
         elif keep_choices:
@@ -251,7 +261,7 @@ class Scheduler:
     def _choose(self, ready: list[Role]) -> Role | Operation:
         if self.order is None:
             return self._pick(ready)
-        if self.policy.name == "default":
+        if self.policy.name is PolicyName.DEFAULT:
             return self.order.choose(ready, self.pending)
         chosen = self._pick(ready)
         self.order.explain(chosen, ready, self.pending)
@@ -259,11 +269,11 @@ class Scheduler:
 
     def _pick(self, ready: list[Role]) -> Role | Operation:
         name = self.policy.name
-        if name == "at_once" and self.pending:
+        if name is PolicyName.AT_ONCE and self.pending:
             return self.pending[0]
-        if name == "late" and ready:
+        if name is PolicyName.LATE and ready:
             return ready[int(self.random.random() * len(ready))]
-        if name == "starve":
+        if name is PolicyName.STARVE:
             others = [role for role in ready if not role.matches(self.policy.role)]
             if others or self.pending:
                 ready = others

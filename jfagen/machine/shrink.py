@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .loader import Keep
-from .scheduler import STEP_BOUND, Policy
+from .scheduler import STEP_BOUND, Policy, PolicyName
 from .trial import Problem, Result, run_trial
 
 SECONDS = 30.0
@@ -16,7 +16,7 @@ SECONDS = 30.0
 STEPS = 100_000
 _LEAST_BOUND = 20_000
 
-_DEFAULT = Policy(name="default")
+_DEFAULT = Policy(name=PolicyName.DEFAULT)
 _ORDERS = (_DEFAULT, replace(_DEFAULT, late=True))
 
 

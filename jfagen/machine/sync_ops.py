@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import numpy as np
 
 from .barriers import Barriers, NamedBarrier, Released, Slot, make_barriers
@@ -11,6 +13,14 @@ from .report import Blocked, MachineFault
 from .scalars import make_scalar
 from .tensor import Tensor, operand
 from .values import Value
+
+
+class FenceScope(StrEnum):
+    """Who sees the stores that a fence ends."""
+
+    ASYNC_SHARED = "async_shared"
+    GPU = "gpu"
+    SYS = "sys"
 
 
 def new_barriers(
@@ -142,15 +152,15 @@ def fence(machine: Machine, scope: str) -> None:
     Raises:
         MachineFault: the scope is not known.
     """
-    if scope not in ("async_shared", "gpu", "sys"):
+    if scope not in set(FenceScope):
         raise MachineFault("fence", f"unknown fence scope {scope}")
-    if scope == "async_shared":
+    if scope == FenceScope.ASYNC_SHARED:
         machine.cta.order.fence(machine.cta.number, machine.role.name)
 
 
 def fence_async_shared(machine: Machine) -> None:
     """Make the role's SMEM stores visible to TMA and MMA."""
-    fence(machine, "async_shared")
+    fence(machine, FenceScope.ASYNC_SHARED)
 
 
 def remote_view(machine: Machine, local_allocated_buffer: Value, remote_cta_rank: Value) -> Slot:

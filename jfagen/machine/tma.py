@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -18,6 +19,13 @@ from .tensor import Tensor, operand
 from .values import Value
 
 _ADDRESS_SPACE = 1 << 64
+
+
+class Padding(StrEnum):
+    """What a load gives for the elements of a box outside the tensor."""
+
+    ZERO = "zero"
+    NAN = "nan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,7 @@ class Descriptor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     block_shape: tuple[int, ...]
-    padding: str = "zero"
+    padding: Padding = Padding.ZERO
 
     @property
     def bytes(self) -> int:
@@ -86,9 +94,9 @@ class Descriptor:
         return np.lib.stride_tricks.as_strided(flat[box.offset :], box.shape, strides)
 
     def read(self, coordinates: Sequence[int]) -> Array:
-        """Return the stored elements of a full box; those outside are zero."""
+        """Return the stored elements of a full box; those outside are as `padding` says."""
         result = np.zeros(self.block_shape, self.dtype.stored)
-        if self.padding == "nan":
+        if self.padding is Padding.NAN:
             result[...] = to_stored(np.full(1, np.nan, self.dtype.held), self.dtype)
         box = self.box(coordinates)
         if box is not None:
@@ -132,7 +140,13 @@ class Descriptor:
 def make_descriptor(
     machine: Machine, pointer: Pointer, shape: Value, strides: Value, block: Value, padding: str
 ) -> Descriptor:
-    """Return the descriptor of a tensor at an address."""
+    """Return the descriptor of a tensor at an address.
+
+    Raises:
+        MachineFault: the padding is not known.
+    """
+    if padding not in set(Padding):
+        raise MachineFault("tma", f"padding `{padding}` is none of {', '.join(Padding)}")
     return Descriptor(
         machine=machine,
         memory=pointer.store,
@@ -141,7 +155,7 @@ def make_descriptor(
         shape=tuple(int(size) for size in shape),
         strides=tuple(int(stride) for stride in strides),
         block_shape=tuple(int(size) for size in block),
-        padding=padding,
+        padding=Padding(padding),
     )
 
 

@@ -1,8 +1,8 @@
 """live: no deadlock, for any number of steps and tiles.
 
 What: tiles of 0, 1 and N steps in every order of two, (N, 0, N), (1, 1, 1) and short tiles give an
-order without a cycle in which every phase that is awaited is completed; in the endless loop no cycle
-of program order and barriers stands still (the marked graph has no cycle of weight at most 0).
+order without a cycle in which every phase that is awaited is completed; in the endless loop no
+cycle of program order and barriers stands still (no cycle of weight at most 0 in the marked graph).
 
 Why: a kernel that hangs takes the GPU with it and says nothing.
 

@@ -71,9 +71,8 @@ def _uneven(subject: Subject, channel: Channel) -> list[Diagnostic]:
     }
     if channel.rate == 1 or len({len(found) for found in ends.values()}) == 1:
         return []
-    freed = ", ".join(
-        f"`{value}` by {quoted(names, 'and') if names else 'none'}" for value, names in roles.items()
-    )
+    by = {value: quoted(names, "and") if names else "none" for value, names in roles.items()}
+    freed = ", ".join(f"`{value}` by {names}" for value, names in by.items())
     last = buffer.holds[-1]
     return [
         Diagnostic(
