@@ -30,7 +30,7 @@ def test_every_generated_file_has_its_schedule():
 @pytest.mark.parametrize("name", [*SHIPPED, *STRANGERS])
 def test_kernels_are_short_narrow_and_clean(name):
     text = compiled(name).kernel.text
-    lines = text.split("\n")
+    lines = text.splitlines()
     ast.parse(text)
     assert len(lines) < (600 if name in SHIPPED else 700)
     assert max(map(len, lines)) <= 120
