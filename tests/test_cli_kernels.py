@@ -79,6 +79,48 @@ def test_a_kernel_that_is_wrong_or_does_what_is_not_known_is_1(call, tmp_path):
         assert "not-an-emitted-kernel" not in err
 
 
+#: What only the schedule that the text names, or a second place of the text, can tell.
+DEPARTURES = {
+    "a store of alpha": (
+        "tlx.local_store(alpha_tiles[g]",
+        "(lambda *_: None)(alpha_tiles[g]",
+        "alpha",
+    ),
+    "warps that arrive": (
+        "alpha_full = tlx.alloc_warp_barrier(GROUPS, num_warps=4)",
+        "alpha_full = tlx.alloc_warp_barrier(GROUPS, num_warps=8)",
+        "counts the threads of 8 warps",
+    ),
+    "too few consumers": ("num_consumers=6", "num_consumers=5", "counts 5 consumers; 6 roles"),
+    "too many consumers": ("num_consumers=6", "num_consumers=7", "counts 7 consumers; 6 roles"),
+    "a depth": ("KV_DEPTH = tl.constexpr(3)", "KV_DEPTH = tl.constexpr(4)", "`kv_full` has 4"),
+    "no next tile": ("tile = tlx.clc_consumer(", "tlx.clc_consumer(", "does not end"),
+}
+
+
+@pytest.mark.parametrize("name", DEPARTURES)
+def test_a_text_that_departs_from_its_schedule_is_refused(call, tmp_path, name):
+    old, new, said = DEPARTURES[name]
+    assert old in FWD
+    (tmp_path / "y.py").write_text(FWD.replace(old, new, 1))
+    code, out, err = call("check", "y.py")
+    assert code == 1 and not out and said in err
+
+
+def test_a_text_that_names_no_schedule_stands_alone(call, tmp_path):
+    (tmp_path / "y.py").write_text(FWD.split("\n", 1)[1])
+    code, out, _ = call("check", "y.py")
+    assert code == 0 and "round-trip  not checked" in out and "proved" not in out
+
+
+def test_a_text_whose_schedule_is_refused_is_refused(call, tmp_path):
+    (tmp_path / "schedules").mkdir()
+    (tmp_path / "schedules" / "fwd.sched").write_text("kernel x { 3 }\n")
+    (tmp_path / "y.py").write_text(FWD)
+    code, _, err = call("check", "y.py")
+    assert code == 1 and "schedules/fwd.sched`, its schedule, is refused" in err
+
+
 def test_a_kernel_and_a_wrong_schedule_are_both_shown(call, tmp_path):
     (tmp_path / "y.py").write_bytes(NO_KERNELS["plain"])
     (tmp_path / "a.sched").write_text("kernel x { 3 }\n")

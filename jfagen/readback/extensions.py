@@ -62,25 +62,26 @@ class Extensions:
         )
         return TileArray(name, dims, int(num))
 
-    def _barriers(self, number: int, count: int, threads: bool) -> BarrierArray:
+    def _barriers(self, number: int, count: int, warps: int = 0) -> BarrierArray:
         name = self._recorder.assigned_name()
         self._recorder.barriers[name] = Barriers(
-            name, int(number), int(count), threads, self._recorder.line()
+            name, int(number), int(count), bool(warps), self._recorder.line(), int(warps)
         )
         return BarrierArray(name, int(number))
 
     def alloc_barriers(self, number: int, arrive_count: int = 1) -> BarrierArray:
         """Record an array of barriers on which single threads arrive."""
-        return self._barriers(number, arrive_count, False)
+        return self._barriers(number, arrive_count)
 
     def alloc_warp_barrier(
         self, number: int, num_warps: int = 1, num_arrivals: int = 1
     ) -> BarrierArray:
         """Record an array of barriers on which every thread of `num_warps` warps arrives."""
-        return self._barriers(number, num_arrivals, True)
+        return self._barriers(number, num_arrivals, num_warps)
 
     def clc_create_context(self, num_consumers: int) -> int:
         """Return the tile channel: the number of roles that take from it."""
+        self._recorder.consumers = int(num_consumers)
         return int(num_consumers)
 
     def async_task_replica_id(self) -> int:

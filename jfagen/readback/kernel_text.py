@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..algorithm import ALGORITHMS, Algorithm
+from .counts import check_counts
 from .extensions import Extensions
 from .language import Constant, Language, make_triton
 from .recorder import Cta, Pointer, ReadbackError, Recorder
@@ -29,6 +30,7 @@ class KernelText:
         signature: parameter -> type, as the file declares it.
         algorithm: whose mathematics it is.
         constants: the named numbers of the file.
+        default_warps: warps of the role that declares none.
     """
 
     text: str
@@ -38,6 +40,7 @@ class KernelText:
     names: dict[int, str]
     code: Any
     constants: dict[str, int] = field(default_factory=dict)
+    default_warps: int = 4
 
     def trace(self, trips: tuple[int, ...], *, full: bool = False, cta: Cta | None = None) -> Trace:
         """Return what every role of one CTA does for tiles with these numbers of steps.
@@ -67,7 +70,9 @@ class KernelText:
             raise
         except Exception as error:
             raise ReadbackError(f"{type(error).__name__}: {error}", recorder.line()) from error
-        return recorder.trace()
+        trace = recorder.trace()
+        check_counts(trace, self.default_warps)
+        return trace
 
     def _space(self, recorder: Recorder) -> tuple[dict[str, Any], list[Any]]:
         """Return the file's names after its top level has run, and the list of its roles."""
@@ -135,6 +140,7 @@ def parse_kernel(text: str) -> KernelText:
     code = compile(ast.fix_missing_locations(tree), _FILENAME, "exec")
     parsed = KernelText(text, kernel, signature, algorithm, names, code)
     space, _ = parsed._space(Recorder(_FILENAME, names, (), Cta()))
+    parsed.default_warps = int(constants.get("OPTIONS", {}).get("num_warps", 4))
     parsed.constants = {name: int(v) for name, v in space.items() if isinstance(v, Constant)}
     return parsed
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from .trace import Action, ActionKind, Barriers, Region, RoleText, Signal, Tiles, Trace
 
+#: Actions of one role in one execution; the shipped kernels stay below 1,000.
+MOST_ACTIONS = 20_000
+
 
 class ReadbackError(Exception):
     """The text does something that the round trip does not know; carries the line."""
@@ -106,6 +109,7 @@ class Recorder:
         trips: steps of each tile.
         cta: which CTA this is.
         visited: role -> the tiles that it worked on, in order.
+        consumers: roles that take every answer of the tile channel, as the text says.
     """
 
     filename: str
@@ -121,6 +125,7 @@ class Recorder:
     visiting: list[int] = field(default_factory=list)
     replica: int = 0
     taken: int = 0
+    consumers: int = 0
 
     def line(self) -> int:
         """Return the line of the text that is being executed."""
@@ -141,6 +146,10 @@ class Recorder:
     def act(self, kind: ActionKind, **values: Any) -> None:  # noqa: ANN401
         """Enter one action of the current role."""
         self.current.append(Action(kind, self.line(), **values))
+        if len(self.current) > MOST_ACTIONS:
+            raise ReadbackError(
+                "a role goes on and on: its loop over tiles does not end", self.line()
+            )
 
     def finish_role(self, role: RoleText) -> None:
         """Close the current role."""
@@ -166,4 +175,5 @@ class Recorder:
             overlaps=dict(self.overlaps),
             actions=dict(self.actions),
             visited=dict(self.visited),
+            consumers=self.consumers,
         )

@@ -83,6 +83,7 @@ class Barriers:
         number: how many.
         count: arrivals that complete a phase.
         threads: whether every thread of a role arrives.
+        warps: of the role whose threads arrive; 0 if single threads do.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Barriers:
     count: int
     threads: bool
     line: int
+    warps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +151,4 @@ class Trace:
     overlaps: dict[str, object]
     actions: dict[RoleText, tuple[Action, ...]]
     visited: dict[RoleText, tuple[int, ...]]
+    consumers: int = 0
