@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..algorithm import Space
 from ..graph.closure import close, find_cycle
 from ..plan import Plan, Site, Unrolled, unroll
 from ..semantics.program import NextTile
@@ -59,7 +60,25 @@ def trip_counts(plan: Plan) -> tuple[tuple[int, ...], ...]:
     short = range(2, many)
     if plan.program.tiles.next is NextTile.NONE:
         return ((many,), (1,), *((steps,) for steps in short))
-    return ((many, many), (1, 1, 1), (1, many), (many, 1), *((steps, steps) for steps in short))
+    alike = ((steps, steps) for steps in short)
+    return ((many, many), (1, 1, 1), (1, many), (many, 1), *alike, *distant_tiles(plan))
+
+
+def distant_tiles(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Return tiles that share a slot of a ring of tiles, with the shortest tiles in between.
+
+    A ring of two tiles lets the first and the third meet: 1 to N steps in the one, in the other, or
+    in both. Empty if no buffer holds several tiles.
+    """
+    value = plan.program.algorithm.value
+    depths = (b.depth for b in plan.program.buffers if value(b.holds[0]).space is Space.TILE)
+    ends = range(1, steady_steps(plan) + 1)
+    return tuple(
+        (first, *(1,) * (apart - 1), last)
+        for apart in range(2, max(depths, default=1) + 1)
+        for steps in ends
+        for first, last in ((steps, 1), (1, steps), (steps, steps))
+    )
 
 
 def needed_families(

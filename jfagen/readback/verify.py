@@ -71,4 +71,5 @@ def text_sequences(kernel: KernelText, walk: str) -> list[tuple[tuple[int, ...],
     if walk == NextTile.NONE.value:
         return [((many,), False), ((1,), False), ((many,), True), ((0,), False)]
     pairs = [(many, many), (1, many), (many, 1), (1, 1, 1), (many, 0, many), (0, 1), (0, 0)]
+    pairs += [(2, 1, 1), (1, 1, 2), (2, 1, 2), (3, 1, 3)]
     return [*((pair, False) for pair in pairs), ((many, many), True)]
