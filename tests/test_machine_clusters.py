@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_machine_copies import HEADER
+from test_machine_kernels import edit
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
-from test_machine_copies import HEADER  # noqa: E402
-from test_machine_kernels import edit  # noqa: E402
-
-from jfagen.machine import Fault, Kind, simulate  # noqa: E402
+from jfagen.machine import Fault, Kind, simulate
 
 TILES = (
     HEADER

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from test_machine_kernels import edit
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
-from test_machine_kernels import edit  # noqa: E402
-
-from jfagen.machine import Fault, Kind, Race, simulate  # noqa: E402
+from jfagen.machine import Fault, Kind, Race, simulate
 
 HEADER = """
 import torch

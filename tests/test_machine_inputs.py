@@ -12,8 +12,6 @@ import typer
 from builders import ROOT
 from typer.testing import CliRunner
 
-pytest.importorskip("torch")
-
 from jfagen.cli.inputs import MOST_BYTES, MOST_KEY_ROWS, MOST_SEED, check_size
 from jfagen.cli.run import run as run_command
 from jfagen.machine.declared import declared_head_dim
@@ -157,7 +155,6 @@ def test_a_file_that_cannot_be_a_kernel_is_a_wrong_call(call, text, words):
 # ---- progress ----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 def test_a_single_run_shows_on_the_terminal_that_it_works(tmp_path):
     import pty
 

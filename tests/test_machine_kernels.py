@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
-from jfagen.machine import Kind, simulate  # noqa: E402
+from jfagen.machine import Kind, simulate
 
 KERNEL = """
 import torch

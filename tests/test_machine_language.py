@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from jfagen.machine import TLX_CALLS
 from jfagen.machine.dtypes import BFLOAT16, FLOAT32, INT32, convert, round_bfloat16
@@ -16,8 +17,6 @@ from jfagen.machine.ptx import inline_asm
 from jfagen.machine.report import MachineFault
 from jfagen.machine.scalars import Float32, Int1, Int32, Int64
 from jfagen.machine.tensor import Tensor
-
-torch = pytest.importorskip("torch")
 
 
 def floats(*values):
@@ -155,5 +154,6 @@ def test_the_machine_imports_without_torch():
 
 
 def test_every_known_call_exists_in_the_toolchain():
-    tlx = pytest.importorskip("triton.language.extra.tlx")
+    import triton.language.extra.tlx as tlx
+
     assert {name for name in TLX_CALLS if not hasattr(tlx, name)} == set()

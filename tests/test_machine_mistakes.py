@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
 from test_machine_kernels import KERNEL, edit, inputs, line_of, run, without
 
 from jfagen.machine import Deadlock, Fault, Kind, Race, happens

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import triton.language.extra.tlx as tlx
 
-torch = pytest.importorskip("torch")
-tlx = pytest.importorskip("triton.language.extra.tlx")
-
-from jfagen.machine import Kind, simulate  # noqa: E402
-from jfagen.machine.declared import declared_roles  # noqa: E402
+from jfagen.machine import Kind, simulate
+from jfagen.machine.declared import declared_roles
 
 TUTORIALS = Path(tlx.__file__).parent / "tutorials"
 DEVICE = "DEVICE = triton.runtime.driver.active.get_active_torch_device()"

@@ -12,11 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
 from test_machine_public_kernels import KERNELS, attention, kernel_text, tensors
 
 from jfagen.machine import simulate

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 import typer
 from builders import ROOT
 from typer.testing import CliRunner
 
-torch = pytest.importorskip("torch")
-
-from jfagen.cli.run import run as run_command  # noqa: E402
-from jfagen.machine.trial import Problem, make_inputs, run_trial  # noqa: E402
-from jfagen.reference import attention, round_to_bfloat16  # noqa: E402
+from jfagen.cli.run import run as run_command
+from jfagen.machine.trial import Problem, make_inputs, run_trial
+from jfagen.reference import attention, round_to_bfloat16
 
 # A host function without a kernel: what a right, a wrong and a leaking kernel would return.
 HOST = """

@@ -8,20 +8,16 @@ from functools import lru_cache
 import pytest
 import typer
 from builders import ROOT
+from test_machine_run import HOST, LEAK, WRONG
 from typer.testing import CliRunner
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton.language.extra.tlx")
-
-from test_machine_run import HOST, LEAK, WRONG  # noqa: E402
-
-from jfagen.cli.run import run as run_command  # noqa: E402
-from jfagen.machine import Policy, PolicyName, parse_policy  # noqa: E402
-from jfagen.machine.failure import Failure, failure_from_json  # noqa: E402
-from jfagen.machine.loader import Keep  # noqa: E402
-from jfagen.machine.shrink import Case, count_holds, problem_text, shrink  # noqa: E402
-from jfagen.machine.timeline import timeline_text  # noqa: E402
-from jfagen.machine.trial import Problem, run_trial  # noqa: E402
+from jfagen.cli.run import run as run_command
+from jfagen.machine import Policy, PolicyName, parse_policy
+from jfagen.machine.failure import Failure, failure_from_json
+from jfagen.machine.loader import Keep
+from jfagen.machine.shrink import Case, count_holds, problem_text, shrink
+from jfagen.machine.timeline import timeline_text
+from jfagen.machine.trial import Problem, run_trial
 
 KERNEL = (ROOT / "generated" / "fwd.py").read_text()
 WHOLE = Problem(lengths=(0, 1, 127, 128, 129, 0, 300, 517))

@@ -31,6 +31,7 @@ from random_schedules import schedules
 
 from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.driver import compile_source
+from jfagen.machine import trial
 from jfagen.readback import ReadbackError
 from jfagen.readback.kernel_text import parse_kernel
 
@@ -147,7 +148,6 @@ def test_prover_and_brute_force_agree_on_thousands(number, capsys):
 @pytest.mark.parametrize("number", range(MACHINE_CHUNKS))
 def test_the_machine_agrees_too(number, capsys):
     """What the prover accepts gives right results; what hangs by brute force is not accepted."""
-    trial = pytest.importorskip("jfagen.machine.trial")
     lengths = (200, 64, 0, 517, 130)
     problem = trial.Problem(lengths=lengths, queries=128, heads=1, head_dim=64, rising=True)
     tally = Tally()
@@ -236,7 +236,6 @@ def test_what_was_found_is_agreed_on(name):
 
 
 def test_an_empty_tile_is_written_once():
-    trial = pytest.importorskip("jfagen.machine.trial")
     verdict = prover_verdict(TWICE_EMPTY)
     problem = trial.Problem(lengths=(0, 64), queries=256, heads=1, head_dim=64)
     assert verdict.refused or trial.run_trial(verdict.kernel, problem, sms=1).right

@@ -61,17 +61,6 @@ BUDGET = {"smem_bytes": 65536, "tmem_columns": 64, "registers": {"drain": 256, "
 """
 
 
-def has_compiler() -> bool:
-    try:
-        find_toolchain()
-    except ToolchainMissing:
-        return False
-    return True
-
-
-needs_compiler = pytest.mark.skipif(not has_compiler(), reason="fbtriton is not installed")
-
-
 @pytest.fixture(scope="module")
 def tiny() -> Compiled:
     return compile_text(TINY, name="tiny")
@@ -158,7 +147,6 @@ def test_a_triton_without_tlx_is_told_apart_with_the_order_to_install_in(tmp_pat
     assert torch < fbtriton
 
 
-@needs_compiler
 @pytest.mark.parametrize("package", ["triton", "torch"])
 def test_a_package_that_is_not_there_is_one_diagnostic(monkeypatch, package):
     find_spec = importlib.util.find_spec
@@ -182,7 +170,6 @@ def test_importing_needs_neither_triton_nor_torch():
 # ---- the real compiler
 
 
-@needs_compiler
 def test_a_real_kernel_keeps_its_budget(tiny):
     assert tiny.findings == ()
     assert tiny.resources.tmem_columns == 64
@@ -192,7 +179,6 @@ def test_a_real_kernel_keeps_its_budget(tiny):
     assert tiny.versions.ptxas[0].isdigit()
 
 
-@needs_compiler
 def test_the_hot_loop_of_a_real_kernel_is_traced_to_its_role(tiny):
     (loop,) = tiny.loops
     assert loop.role == "fill"
@@ -203,13 +189,11 @@ def test_the_hot_loop_of_a_real_kernel_is_traced_to_its_role(tiny):
     assert fill.first_line <= loop.first_line <= loop.last_line <= fill.last_line
 
 
-@needs_compiler
 def test_no_path_of_this_machine_reaches_the_ptx(tiny):
     assert '"tiny.py"' in tiny.ptx
     assert "/tmp" not in tiny.ptx
 
 
-@needs_compiler
 def test_a_real_kernel_over_its_budget_is_refused(tiny):
     small = Budget(smem_bytes=1024, tmem_columns=32, registers={"drain": 256, "fill": 208})
     found = findings(
@@ -218,7 +202,6 @@ def test_a_real_kernel_over_its_budget_is_refused(tiny):
     assert ids(found) == ["smem-over-budget", "tmem-over-budget", "registers-dropped"]
 
 
-@needs_compiler
 def test_the_death_of_the_compiler_is_a_diagnostic():
     with pytest.raises(CompileFailed) as caught:
         compile_text(TINY.replace("local_alloc((128,", "local_alloc((256,"))
@@ -228,7 +211,6 @@ def test_the_death_of_the_compiler_is_a_diagnostic():
     assert any("blockM must be 64 or 128 but got 256" in note for note in finding.notes)
 
 
-@needs_compiler
 def test_an_exception_of_the_compiler_names_the_emitted_line():
     broken = TINY.replace("x * 2", "x * nothing")
     with pytest.raises(CompileFailed) as caught:
@@ -238,7 +220,6 @@ def test_an_exception_of_the_compiler_names_the_emitted_line():
     assert any("nothing is not defined" in note for note in caught.value.finding.notes)
 
 
-@needs_compiler
 def test_a_compiler_that_does_not_end_is_stopped():
     endless = TINY.replace("CONSTEXPRS", "import time\ntime.sleep(60)\nCONSTEXPRS")
     with pytest.raises(CompileFailed) as caught:
@@ -249,7 +230,6 @@ def test_a_compiler_that_does_not_end_is_stopped():
 # ---- the command
 
 
-@needs_compiler
 def test_the_tables_name_what_was_measured_and_fit_100_columns(tiny):
     text = as_text(tiny)
     assert max(len(line) for line in text.splitlines()) <= 100
@@ -257,7 +237,6 @@ def test_the_tables_name_what_was_measured_and_fit_100_columns(tiny):
     assert "fill" in text and "104/104" in text
 
 
-@needs_compiler
 def test_the_json_holds_the_record_without_its_artefacts(tiny):
     record = json.loads(as_json(tiny))
     assert record["ok"] is True
@@ -265,7 +244,6 @@ def test_the_json_holds_the_record_without_its_artefacts(tiny):
     assert not {"ptx", "cubin", "sass"} & record.keys()
 
 
-@needs_compiler
 def test_four_files_are_written_when_everything_is_right(tiny, cli, tmp_path):
     source, out = tmp_path / "tiny.py", tmp_path / "out"
     source.write_text(TINY)
@@ -280,7 +258,6 @@ def test_four_files_are_written_when_everything_is_right(tiny, cli, tmp_path):
     assert (out / "tiny.cubin").read_bytes() == tiny.cubin
 
 
-@needs_compiler
 def test_nothing_is_written_when_a_limit_is_broken(tiny, cli, tmp_path):
     source, out = tmp_path / "tiny.py", tmp_path / "out"
     source.write_text(TINY)
@@ -293,7 +270,6 @@ def test_nothing_is_written_when_a_limit_is_broken(tiny, cli, tmp_path):
     assert not out.exists()
 
 
-@needs_compiler
 def test_a_schedule_goes_through_the_whole_compiler(tiny, cli, monkeypatch):
     driver = types.SimpleNamespace(emit_text=lambda path: f"emitted from {path}")
     monkeypatch.setitem(sys.modules, "jfagen.driver", driver)

@@ -23,7 +23,12 @@ class SourceFile:
     @classmethod
     def from_path(cls, path: Path, shown: str | None = None) -> SourceFile:
         """Return the file at `path`; bytes that are not UTF-8 become lone surrogates."""
-        return cls.from_bytes(path.read_bytes(), shown if shown is not None else path.as_posix())
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            error.filename = str(path)  # reading, unlike opening, does not name the file
+            raise
+        return cls.from_bytes(data, shown if shown is not None else path.as_posix())
 
     @classmethod
     def from_bytes(cls, data: bytes, shown: str) -> SourceFile:
