@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .report import MachineFault
+from .happens import Clocked
+from .report import MachineFault, Place
 from .values import Value
 
 
@@ -117,38 +118,59 @@ def make_barriers(
 
 @dataclass(slots=True, eq=False)
 class NamedBarrier:
-    """One hardware barrier of a CTA: threads that arrived in the generation under way."""
+    """One hardware barrier of a CTA: who arrived in the generation under way, and who waits."""
 
     number: int
     threads: int = 0
     arrived: int = 0
     generation: int = 0
     arriving: Released = field(default_factory=Released)
-    released: dict[int, Released] = field(default_factory=dict)
+    parties: list[tuple[Clocked, Place]] = field(default_factory=list)
+    waiting: list[Clocked] = field(default_factory=list)
 
-    def arrive(self, own: int, threads: int, before: int) -> int:
+    def arrive(
+        self, party: Clocked, place: Place, *, own: int, threads: int, waits: bool = False
+    ) -> int:
         """Count the threads of one role; returns the generation that they belong to.
 
+        Those that wait acquire what happened before all arrivals once the last one is in.
+
         Raises:
-            MachineFault: roles disagree on the number of threads, or too many arrive.
+            MachineFault: roles disagree on the number of threads, one arrives twice, or too many.
         """
-        if self.arrived and threads != self.threads:
+        self._check(party, place, own, threads)
+        self.threads = threads
+        self.arrived += own
+        self.arriving.before |= party.before
+        self.parties.append((party, place))
+        if waits:
+            self.waiting.append(party)
+        mine = self.generation
+        if self.arrived == threads:
+            for waiting in self.waiting:
+                waiting.before |= self.arriving.before
+            self.arriving = Released()
+            self.parties, self.waiting = [], []
+            self.arrived = 0
+            self.generation += 1
+        return mine
+
+    def _check(self, party: Clocked, place: Place, own: int, threads: int) -> None:
+        if self.threads and threads != self.threads:
             raise MachineFault(
                 "named-barrier",
                 f"named barrier {self.number} is used with {self.threads} and {threads} threads",
             )
-        self.threads = threads
-        self.arrived += own
-        self.arriving.before |= before
-        if self.arrived > threads:
+        for earlier, first in self.parties:
+            if earlier is party:
+                raise MachineFault(
+                    "named-barrier",
+                    f"role `{place.role}` arrives at named barrier {self.number} again, which it"
+                    f" reached at line {first.line} and which has {self.arrived} of {threads}"
+                    " threads",
+                )
+        if self.arrived + own > threads:
             raise MachineFault(
                 "named-barrier",
-                f"{self.arrived} threads arrive at named barrier {self.number} of {threads}",
+                f"{self.arrived + own} threads arrive at named barrier {self.number} of {threads}",
             )
-        mine = self.generation
-        if self.arrived == threads:
-            self.released = {mine: self.arriving}
-            self.arriving = Released()
-            self.arrived = 0
-            self.generation += 1
-        return mine

@@ -50,10 +50,10 @@ class Cluster:
             *(role for role in roles if role.finished or role.joining),
             *(role.mma_before for role in roles),
             *(group for role in roles for group in role.store_groups if group.done),
+            *(dot for role in roles for dot in role.dots if dot.done),
             *(slot.arriving for slot in slots),
             *(slot.released for slot in slots),
             *(barrier.arriving for barrier in named),
-            *(released for barrier in named for released in barrier.released.values()),
             *(self.arriving, self.released),
         ]
         self.order.compact(actors, sets)

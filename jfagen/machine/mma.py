@@ -1,4 +1,7 @@
-"""tcgen05: matrix multiplications that execute later, in the order in which a role issued them."""
+"""tcgen05: matrix multiplications that execute later, in the order in which a role issued them.
+
+Without an accumulator in TMEM, `async_dot` is wgmma.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from .memory import Storage, View
 from .report import MachineFault
 from .scheduler import Operation
 from .values import Value
+from .wgmma import Pending, register_dot
 
 
 def _check(a: View, b: View, acc: View, ctas: int) -> None:
@@ -51,9 +55,9 @@ def _right_operand(sides: list[tuple[View, ...]]) -> Array:
 
 def async_dot(
     machine: Machine,
-    A: View,
+    A: Value,
     B: View,
-    acc: View,
+    acc: Value = None,
     use_acc: Value = None,
     pred: Value = None,
     mBarriers: Sequence[Slot] = (),
@@ -61,18 +65,37 @@ def async_dot(
     force_async: bool = False,
     input_precision: Value = None,
     out_dtype: Value = None,
-) -> None:
+) -> Pending | None:
     """Multiply A (m x k) and B (k x n) into a float32 accumulator in TMEM, later.
 
     Without barriers and without `force_async` the role waits for the result. With `two_ctas` the
     leader issues for both CTAs: each has its rows of A and of the accumulator, and half of B's
-    columns; the barriers of both get an arrival.
+    columns; the barriers of both get an arrival. An accumulator in registers, or none, makes it the
+    form of Hopper, which returns the pending result.
 
     Raises:
         MachineFault: operands that the tensor core does not take, or a predicate.
     """
     if pred is not None:
         raise MachineFault("unknown-op", "async_dot with pred is refused by the toolchain")
+    if not isinstance(acc, View):
+        options = {"use_acc": use_acc is not None, "mBarriers": mBarriers, "two_ctas": two_ctas}
+        return register_dot(machine, A, B, acc, [name for name, on in options.items() if on])
+    asynchronous = bool(mBarriers) or force_async
+    _tensor_memory_dot(machine, A, B, acc, use_acc, mBarriers, two_ctas, asynchronous)
+    return None
+
+
+def _tensor_memory_dot(
+    machine: Machine,
+    A: View,
+    B: View,
+    acc: View,
+    use_acc: Value,
+    mBarriers: Sequence[Slot],
+    two_ctas: Value,
+    asynchronous: bool,
+) -> None:
     _check(A, B, acc, 2 if two_ctas else 1)
     if two_ctas and not _is_leader(machine):
         return
@@ -104,7 +127,7 @@ def async_dot(
     # Each barrier gets its own commit after the multiplication.
     for barrier in mBarriers:
         _commit(machine, barrier, two_ctas)
-    if not mBarriers and not force_async:
+    if not asynchronous:
         machine.wait_operation(operation, "a synchronous async_dot")
         role.before |= role.mma_before.before
     else:

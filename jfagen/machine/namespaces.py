@@ -25,6 +25,7 @@ from .tensor import operand
 from .timeline import SHOWN, logged
 from .tma import TMA_OPS, Descriptor, make_descriptor
 from .values import Value
+from .wgmma import WGMMA_OPS
 
 
 class Namespace:
@@ -83,6 +84,7 @@ TLX_OPS: dict[str, Callable[..., Value]] = {
     **SYNC_OPS,
     **TMA_OPS,
     **MMA_OPS,
+    **WGMMA_OPS,
     **CLC_OPS,
     **ROLE_OPS,
     **REMOTE_OPS,

@@ -86,6 +86,11 @@ def _join(machine: Machine, parent: Role, roles: list[Role]) -> None:
             rule, first = "unfinished-store", role.store_groups[0]
             message = "the CTA ends without a wait for this TMA store, which still reads SMEM"
             raise MachineStop(Fault(rule=rule, message=message, place=first.place))
+        if role.dots:
+            message = "the role ends without a wait for this async_dot, which may still read SMEM"
+            raise MachineStop(
+                Fault(rule="unfinished-dot", message=message, place=role.dots[0].place)
+            )
 
 
 def _check(declared: list[_Declared]) -> None:

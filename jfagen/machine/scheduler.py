@@ -103,6 +103,9 @@ class Role:
     finished: bool = False
     mma_queue: deque[Operation] = field(default_factory=deque)
     mma_before: Released = field(default_factory=Released)
+    # Multiplications into registers: under way, and issued but not waited for.
+    dot_queue: deque[Operation] = field(default_factory=deque)
+    dots: deque[Operation] = field(default_factory=deque)
     joining: bool = False
     store_groups: deque[Operation] = field(default_factory=deque)
     tmem_loads: list[tuple[View, Place]] = field(default_factory=list)

@@ -111,12 +111,15 @@ def barrier_expect_bytes(machine: Machine, bar: Value, size: Value, pred: Value 
         machine.scheduler.pause()
 
 
-def _named_arrive(machine: Machine, number: Value, threads: Value) -> tuple[NamedBarrier, int]:
+def _named_arrive(
+    machine: Machine, number: Value, threads: Value, *, waits: bool = False
+) -> tuple[NamedBarrier, int]:
     role, key = machine.role, int(number)
     if not 0 <= key < 16 or int(threads) % 32:
         raise MachineFault("named-barrier", f"no named barrier {key} of {int(threads)} threads")
     barrier = machine.cta.named.setdefault(key, NamedBarrier(key))
-    return barrier, barrier.arrive(32 * role.warps, int(threads), role.before)
+    own, place = 32 * role.warps, machine.place()
+    return barrier, barrier.arrive(role, place, own=own, threads=int(threads), waits=waits)
 
 
 def named_barrier_arrive(machine: Machine, bar: Value, arrive_count: Value) -> None:
@@ -127,7 +130,7 @@ def named_barrier_arrive(machine: Machine, bar: Value, arrive_count: Value) -> N
 
 def named_barrier_wait(machine: Machine, bar: Value, arrive_count: Value) -> None:
     """Count the role's threads at a named barrier and wait for the others."""
-    barrier, generation = _named_arrive(machine, bar, arrive_count)
+    barrier, generation = _named_arrive(machine, bar, arrive_count, waits=True)
     machine.role.tmem_loads.clear()
     place = machine.place()
 
@@ -142,8 +145,6 @@ def named_barrier_wait(machine: Machine, bar: Value, arrive_count: Value) -> Non
         )
 
     machine.scheduler.wait(lambda: barrier.generation > generation, blocked)
-    if generation in barrier.released:
-        machine.role.before |= barrier.released[generation].before
 
 
 def fence(machine: Machine, scope: str) -> None:

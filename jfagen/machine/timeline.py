@@ -22,7 +22,7 @@ _HOLDS_KEPT = 20
 _WAITS = frozenset(
     {
         *("barrier_wait", "named_barrier_wait", "async_descriptor_store_wait", "cluster_barrier"),
-        *("clc_producer", "clc_consumer"),
+        *("clc_producer", "clc_consumer", "async_dot_wait"),
     }
 )
 #: The calls that take part in a failure; those that only name a part of a buffer do not.
