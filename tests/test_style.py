@@ -17,11 +17,12 @@ TESTS = sorted((ROOT / "tests").glob("*.py"))
 #: Which folders of the package may import a library: one door each.
 DOORS = {
     "lark": ("syntax",),
+    "matplotlib": ("balance", "bench"),
     "networkx": ("graph",),
     "jinja2": ("emit",),
-    "numpy": ("machine", "reference.py"),
-    "torch": ("machine",),
-    "triton": ("machine", "toolchain"),
+    "numpy": ("balance", "machine", "reference.py"),
+    "torch": ("bench", "doctor", "machine"),
+    "triton": ("doctor", "machine", "toolchain"),
     "greenlet": ("machine",),
     "rich": ("cli",),
     "typer": ("cli",),
