@@ -13,6 +13,7 @@ import typer
 from .. import __version__
 from ..diagnostics import CompileError, render_all
 from ..driver import NoSuchSchedule
+from .balance import balance
 from .build import build
 from .check import check
 from .explain import explain
@@ -45,7 +46,9 @@ def _options(
 
 def _lazy_commands() -> None:
     """Register the commands; those that need the machine or the toolchain import them late."""
+    from .bench import bench
     from .compile import compile_command
+    from .doctor import doctor
     from .run import run
 
     app.command()(build)
@@ -54,6 +57,9 @@ def _lazy_commands() -> None:
     app.command("compile")(compile_command)
     app.command()(explain)
     app.command("fmt")(fmt_command)
+    app.command()(bench)
+    app.command()(doctor)
+    app.command()(balance)
 
 
 _lazy_commands()
