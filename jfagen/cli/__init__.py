@@ -46,7 +46,9 @@ def _options(
 
 def _lazy_commands() -> None:
     """Register the commands; those that need the machine or the toolchain import them late."""
+    from .bench import bench
     from .compile import compile_command
+    from .doctor import doctor
     from .run import run
 
     app.command()(build)
@@ -55,6 +57,8 @@ def _lazy_commands() -> None:
     app.command("compile")(compile_command)
     app.command()(explain)
     app.command("fmt")(fmt_command)
+    app.command()(bench)
+    app.command()(doctor)
     app.command()(balance)
 
 
