@@ -1,11 +1,10 @@
-"""mbarriers and named barriers: arrivals, transaction bytes, phases, and what a wait acquires."""
+"""mbarriers: arrivals, transaction bytes, phases, and what a wait acquires."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .happens import Clocked
-from .report import MachineFault, Place
+from .report import MachineFault
 from .values import Value
 
 
@@ -114,63 +113,3 @@ def make_barriers(
         for i in range(number)
     ]
     return Barriers(name, slots)
-
-
-@dataclass(slots=True, eq=False)
-class NamedBarrier:
-    """One hardware barrier of a CTA: who arrived in the generation under way, and who waits."""
-
-    number: int
-    threads: int = 0
-    arrived: int = 0
-    generation: int = 0
-    arriving: Released = field(default_factory=Released)
-    parties: list[tuple[Clocked, Place]] = field(default_factory=list)
-    waiting: list[Clocked] = field(default_factory=list)
-
-    def arrive(
-        self, party: Clocked, place: Place, *, own: int, threads: int, waits: bool = False
-    ) -> int:
-        """Count the threads of one role; returns the generation that they belong to.
-
-        Those that wait acquire what happened before all arrivals once the last one is in.
-
-        Raises:
-            MachineFault: roles disagree on the number of threads, one arrives twice, or too many.
-        """
-        self._check(party, place, own, threads)
-        self.threads = threads
-        self.arrived += own
-        self.arriving.before |= party.before
-        self.parties.append((party, place))
-        if waits:
-            self.waiting.append(party)
-        mine = self.generation
-        if self.arrived == threads:
-            for waiting in self.waiting:
-                waiting.before |= self.arriving.before
-            self.arriving = Released()
-            self.parties, self.waiting = [], []
-            self.arrived = 0
-            self.generation += 1
-        return mine
-
-    def _check(self, party: Clocked, place: Place, own: int, threads: int) -> None:
-        if self.threads and threads != self.threads:
-            raise MachineFault(
-                "named-barrier",
-                f"named barrier {self.number} is used with {self.threads} and {threads} threads",
-            )
-        for earlier, first in self.parties:
-            if earlier is party:
-                raise MachineFault(
-                    "named-barrier",
-                    f"role `{place.role}` arrives at named barrier {self.number} again, which it"
-                    f" reached at line {first.line} and which has {self.arrived} of {threads}"
-                    " threads",
-                )
-        if self.arrived + own > threads:
-            raise MachineFault(
-                "named-barrier",
-                f"{self.arrived + own} threads arrive at named barrier {self.number} of {threads}",
-            )

@@ -63,6 +63,11 @@ class Order:
         """Return the set that holds just one access."""
         return 1 << (number - self.base)
 
+    def holds(self, number: int, before: int) -> bool:
+        """Tell whether an event is in a set."""
+        shift = number - self.base
+        return shift < 0 or bool((before >> shift) & 1)
+
     def record(
         self,
         *,

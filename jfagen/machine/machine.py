@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .barriers import Barriers, NamedBarrier, Released, Slot
+from .barriers import Barriers, Released, Slot
 from .dtypes import Array
 from .global_memory import GlobalMemory
 from .happens import Clocked, Order
 from .memory import Memory, Storage, View
+from .named_barriers import NamedBarrier
 from .order_log import Name, OrderLog, Passage, Touch
 from .report import Access, Blocked, Event, Fault, MachineFault, MachineStop, Place
 from .scheduler import Operation, Role, Scheduler

@@ -6,9 +6,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from .barriers import Barriers, NamedBarrier, Released, Slot, make_barriers
+from .barriers import Barriers, Released, Slot, make_barriers
 from .dtypes import INT1, INT32
 from .machine import Machine
+from .named_barriers import Arrival, NamedBarrier
 from .report import Blocked, MachineFault
 from .scalars import make_scalar
 from .tensor import Tensor, operand
@@ -118,8 +119,17 @@ def _named_arrive(
     if not 0 <= key < 16 or int(threads) % 32:
         raise MachineFault("named-barrier", f"no named barrier {key} of {int(threads)} threads")
     barrier = machine.cta.named.setdefault(key, NamedBarrier(key))
-    own, place = 32 * role.warps, machine.place()
-    return barrier, barrier.arrive(role, place, own=own, threads=int(threads), waits=waits)
+    order = role.cta.order
+    arrival = Arrival(
+        party=role,
+        place=machine.place(),
+        number=order.new_event(),
+        threads=32 * role.warps,
+        waits=waits,
+    )
+    generation = barrier.arrive(arrival, int(threads), order)
+    role.before |= order.bit(arrival.number)
+    return barrier, generation
 
 
 def named_barrier_arrive(machine: Machine, bar: Value, arrive_count: Value) -> None:
