@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .types import Storage
+
 WARP_THREADS = 32
 WARPS_PER_GROUP = 4
 
@@ -26,6 +28,11 @@ class Target:
         named_barriers: hardware `bar.sync` ids of one CTA.
         mbarrier_bytes: SMEM of one mbarrier object (PTX ISA, section "mbarrier").
         clc: whether a CTA can take the id of one that has not started (cluster launch control).
+        accumulators: where a matmul leaves its result: tensor memory (tcgen05, PTX ISA section
+            "TensorCore 5th Generation") or the registers of the warps that issue it (wgmma, PTX
+            ISA section "Asynchronous Warpgroup Level Matrix").
+        rows: rows of one matmul that four warps work on.
+        turns: whether replicas can take turns through named barriers.
     """
 
     name: str
@@ -39,6 +46,14 @@ class Target:
     named_barriers: int
     mbarrier_bytes: int
     clc: bool
+    accumulators: Storage
+    rows: int
+    turns: bool
+
+    @property
+    def joins(self) -> bool:
+        """Whether the role that issues a matmul waits for its end itself."""
+        return self.accumulators is Storage.REG
 
 
 SM_100A = Target(
@@ -53,10 +68,30 @@ SM_100A = Target(
     named_barriers=16,
     mbarrier_bytes=8,
     clc=True,
+    accumulators=Storage.TMEM,
+    rows=128,
+    turns=False,
+)
+
+SM_90A = Target(
+    name="sm_90a",
+    smem_bytes=232_448,
+    tmem_columns=0,
+    tmem_lanes=0,
+    tmem_smallest=0,
+    registers=65_536,
+    registers_per_thread=256,
+    threads=1_024,
+    named_barriers=16,
+    mbarrier_bytes=8,
+    clc=False,
+    accumulators=Storage.REG,
+    rows=64,
+    turns=True,
 )
 
 #: The targets that schedules may name, by name. A target enters when its kernels are emitted.
-TARGETS = {target.name: target for target in (SM_100A,)}
+TARGETS = {target.name: target for target in (SM_100A, SM_90A)}
 
 
 def default_role_registers(

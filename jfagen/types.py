@@ -9,6 +9,7 @@ class DType(StrEnum):
     """An element type, spelled as in a schedule."""
 
     BF16 = "bf16"
+    FP16 = "fp16"
     F32 = "f32"
 
     @property

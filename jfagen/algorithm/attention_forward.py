@@ -13,7 +13,6 @@ from ..types import Storage
 from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Probe, Space, Value
 
 _SMEM = frozenset({Storage.SMEM})
-_TMEM = frozenset({Storage.TMEM})
 _ROWS = frozenset({Storage.TMEM, Storage.REG})
 
 
@@ -56,12 +55,12 @@ VALUES = (
     _value("q", ("m", "d"), Element.INPUT, Space.TILE, _SMEM),
     _value("k", ("n", "d"), Element.INPUT, Space.STEP, _SMEM, grouped=False),
     _value("v", ("n", "d"), Element.INPUT, Space.STEP, _SMEM, grouped=False),
-    _value("s", ("m", "n"), Element.F32, Space.STEP, _TMEM),
-    _value("p", ("m", "n"), Element.INPUT, Space.STEP, _TMEM, sliceable=True),
+    _value("s", ("m", "n"), Element.F32, Space.STEP, _ROWS),
+    _value("p", ("m", "n"), Element.INPUT, Space.STEP, _ROWS, sliceable=True),
     _value("alpha", ("m",), Element.F32, Space.STEP, _ROWS),
     _value("row_sum", ("m",), Element.F32, Space.TILE, _ROWS),
     _value("row_max", ("m",), Element.F32, Space.TILE, _ROWS),
-    _value("acc", ("m", "d"), Element.F32, Space.TILE, _TMEM),
+    _value("acc", ("m", "d"), Element.F32, Space.TILE, _ROWS),
     _value("out", ("m", "d"), Element.INPUT, Space.TILE, _SMEM),
 )
 

@@ -55,7 +55,7 @@ class Value:
         element: its element type.
         space: whether it is new in every tile or in every step.
         grouped: one for every group of query rows.
-        storages: the memories that its ops can use.
+        storages: the memories that its ops can use; the target may have fewer.
         sliceable: whether it can be handed over in column slices.
     """
 
@@ -184,6 +184,15 @@ class Algorithm:
             if op.name == name:
                 return op
         raise KeyError(name)
+
+    def of_matmuls(self, value: str) -> bool:
+        """Return whether a matmul reads or writes `value`."""
+        return any(
+            access.value == value
+            for op in self.ops
+            if op.engine is Engine.MMA
+            for access in op.accesses()
+        )
 
     def writers(self, value: str) -> tuple[Op, ...]:
         """Return the ops that write `value`, in order."""

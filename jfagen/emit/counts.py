@@ -5,43 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopFrame:
-    """How a role's loop counts: laps start at 0 and the op that runs furthest ahead has shift 0.
-
-    Attributes:
-        least: the smallest shift; 0 where all ops of the loop run in the same step.
-    """
-
-    least: int
-
-    @property
-    def bound(self) -> str:
-        """Return the number of laps."""
-        return "steps" if not self.least else f"steps + {-self.least}"
-
-    def guard(self, shift: int) -> str:
-        """Return the condition under which an op of this shift runs; empty if it always does."""
-        conditions: list[str] = []
-        if shift < 0:
-            conditions.append("step > 0" if shift == -1 else f"step >= {-shift}")
-        if shift > self.least:
-            conditions.append(f"step < {plus('steps', -shift)}")
-        if len(conditions) == 2:
-            return " & ".join(f"({condition})" for condition in conditions)
-        return "".join(conditions)
-
-
 def plus(text: str, number: int) -> str:
     """Return `text + number` without noise."""
     if not number:
         return text
     return f"{text} {'+' if number > 0 else '-'} {abs(number)}"
-
-
-def step_is(shift: int, *, last: bool) -> str:
-    """Return the condition for the first or last step of an op with this shift."""
-    return f"step == {plus('steps', -1 - shift)}" if last else f"step == {-shift}"
 
 
 _PHASE_NAMES = {0: "step_phase", -1: "previous_phase", 1: "next_phase"}
@@ -51,16 +19,20 @@ _PHASE_NAMES = {0: "step_phase", -1: "previous_phase", 1: "next_phase"}
 class Counters:
     """Definitions that a role's text needs, collected while its lines are spelled.
 
+    A shift counts from the lap that is being spelled to the step of an op.
+
     Attributes:
         persistent: whether a CTA runs many tiles; otherwise counts start anew with the only one.
         shifts: value -> in how many different steps of its loop the role touches it.
-        per_step: name(s) -> expression, for the top of the loop's body.
+        lap: how the lap is spelled.
+        per_step: name(s) -> expression, for the top of the lap.
         per_tile: the same for the top of a tile.
     """
 
     persistent: bool
     shifts: dict[str, int]
 
+    lap: str = "step"
     per_step: dict[str, str] = field(default_factory=dict)
     per_tile: dict[str, str] = field(default_factory=dict)
 
@@ -77,9 +49,16 @@ class Counters:
         self.per_tile["tile_phase"] = "tile_count & 1"
         return "tile_phase"
 
+    def begin(self, lap: str) -> None:
+        """Begin a part of the loop: definitions are collected anew."""
+        self.lap = lap
+        self.per_step = {}
+
     @property
     def _step(self) -> str:
-        return "step_count + step" if self.persistent else "step"
+        if not self.persistent:
+            return self.lap
+        return "step_count" if self.lap == "0" else f"step_count + {self.lap}"
 
     def step_ring(
         self, what: str, shift: int, rate: int, position: int, depth: str

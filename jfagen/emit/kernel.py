@@ -12,12 +12,13 @@ from ..plan import Plan
 from ..proof import Resources
 from ..semantics.program import NextTile, Program, RoleProgram, TileOrder
 from ..types import Storage
+from .library import Library
 from .names import ELEMENTS, SIGNATURE_ELEMENTS, slices_name
-from .render import macros, render
+from .render import render
 from .roles import RoleBuilder, consumers
 from .storage_lines import allocations, barrier_lines, constants
 from .tables import barrier_table, memory_map
-from .view import KernelView, OpView, Piece, RoleView
+from .view import KernelView, Piece, RoleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,9 @@ class Emitted:
 def emit(plan: Plan, placement: Placement, sync: SyncPlan, resources: Resources) -> Emitted:
     """Return the kernel's text; the same input gives the same bytes everywhere."""
     program = plan.program
-    folder = program.algorithm.name
-    dtype = ELEMENTS[program.problem.dtype]
-    spelled = macros(f"{folder}/ops.py.jinja", dtype=dtype)
-
-    def spell(macro: str, view: OpView) -> str:
-        text: str = getattr(spelled, macro)(view)
-        return text
-
-    builder = RoleBuilder(plan, sync, spell, spelled.find_tile, tuple(spelled.coordinates))
+    library = Library(program)
+    rows = library.rows
+    builder = RoleBuilder(plan, sync, library.spell, rows.find_tile, tuple(rows.coordinates))
     roles = tuple(builder.build(rp) for rp in _default_first(program))
     view = _kernel_view(plan, placement, sync, resources, roles)
     shared = _algorithm_values(program, view)
@@ -53,9 +48,10 @@ def emit(plan: Plan, placement: Placement, sync: SyncPlan, resources: Resources)
         kernel=view,
         digest=_DIGEST_MARK,
         doc=_doc(program),
-        maths=render(f"{folder}/maths.py.jinja", **shared).rstrip("\n"),
-        parameters=render(f"{folder}/parameters.py.jinja", **shared),
-        host=render(f"{folder}/host.py.jinja", **shared).rstrip("\n"),
+        maths=library.maths(shared),
+        parameters=library.parameters(shared),
+        opening=rows.opening(),
+        host=library.host(shared),
         roles=[_role_text(view, role) for role in roles],
     )
     text = _without_blank_runs(text)

@@ -9,9 +9,9 @@ from ..types import DType
 #: Constants that spell the symbols of shapes.
 DIMENSIONS = {"m": "BLOCK_M", "n": "BLOCK_N", "d": "HEAD_DIM"}
 #: Element types as Triton spells them.
-ELEMENTS = {DType.BF16: "tl.bfloat16", DType.F32: "tl.float32"}
+ELEMENTS = {DType.BF16: "tl.bfloat16", DType.FP16: "tl.float16", DType.F32: "tl.float32"}
 #: The same as signatures spell them.
-SIGNATURE_ELEMENTS = {DType.BF16: "bf16", DType.F32: "fp32"}
+SIGNATURE_ELEMENTS = {DType.BF16: "bf16", DType.FP16: "fp16", DType.F32: "fp32"}
 
 
 def tiles_name(buffer: str) -> str:

@@ -6,14 +6,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..algorithm import Space
+from ..algorithm import Mode, Space
 from ..passes.channels import SyncPlan
-from ..plan import Plan
+from ..plan import Join, Move, Plan
 from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RoleProgram
 from ..types import Storage
-from .counts import Counters, LoopFrame, plus
+from .counts import Counters
+from .laps import Part
 from .names import depth_name, slices_name, tiles_name
-from .sync_lines import OpPlace, SyncSpeller, flat_index
+from .parts import LoopPart, spelling
+from .sync_lines import OpPlace, SyncSpeller, flat_index, merged
+from .turns import turn_end, turn_pass, turn_start, turn_wait
 from .view import OpView, Piece, RoleView, Segment
 
 #: Spells one op: (macro, view) -> text.
@@ -84,7 +87,10 @@ class RoleBuilder:
             comment=self._role_comment(role_program),
             arguments=self._arguments(role),
             replica=replica if role.replicas > 1 else "",
-            counters=tuple(f"{name} = 0" for name in counts),
+            counters=(
+                *(f"{name} = 0" for name in counts),
+                *turn_start(self.program, role_program),
+            ),
             find_tile=self._find_tile(used),
             definitions=definitions,
             before=work.before,
@@ -95,32 +101,68 @@ class RoleBuilder:
                 f"{name} += {'steps' if name == 'step_count' else '1'}" for name in counts
             ),
             closing=work.closing,
+            ends=turn_end(self.program, role_program),
             asks_first=asks and not role_program.runs_ahead,
             asks_last=asks and role_program.runs_ahead,
         )
 
     def _work(self, role_program: RoleProgram, counters: Counters) -> _Work:
-        def alone(use: OpUse) -> Piece:
-            return self._piece(role_program, use, None, 0, counters, masked=False)
+        spelled = spelling(self.program, role_program)
 
-        def extra(use: OpUse, macro: str) -> str:
-            return self.spell(macro, self._view(use, "0", 0, counters, masked=False))
+        def piece(move: Move, part: LoopPart | None = None, macro: str = "") -> Piece:
+            return self._piece(role_program, move, part, counters, macro)
 
+        def start(use: OpUse) -> str:
+            return self.spell(
+                f"{use.op.name}_start", self._view(Move(use, -1), None, "0", counters)
+            )
+
+        before = _spelled(piece(move) for move in spelled.before)
+        starts = "".join(
+            start(use) for use in role_program.loop if use.op.keeps or self._accumulates(use)
+        )
+        segments: list[Segment] = []
+        for part in spelled.parts:
+            counters.begin(part.lap.name)
+            pieces = _spelled(piece(move, part) for move in part.moves)
+            segments.append(self._segment(part, pieces, pieces, counters))
+        last = spelled.parts[-1] if spelled.parts else None
+        after = _spelled(piece(move, last) for move in spelled.after)
+        if last is not None and not last.header:
+            pieces = segments.pop().pieces
+            segments.append(self._segment(last, pieces, (*pieces, *after), counters))
         return _Work(
-            before=_spelled(alone(use) for use in role_program.before),
-            starts="".join(
-                extra(use, f"{use.op.name}_start") for use in role_program.loop if use.op.keeps
-            ),
-            segments=self._segments(role_program, counters),
-            after=_spelled(alone(use) for use in role_program.after),
+            before=before,
+            starts=starts,
+            segments=tuple(segments),
+            after=after,
             closing=tuple(
-                self._piece(
-                    role_program, use, None, 0, counters, masked=False, macro=f"{use.op.name}_empty"
-                )
+                piece(Move(use, -1), None, f"{use.op.name}_empty")
                 for use in role_program.uses()
                 if use.op.closes_empty_tiles
             ),
         )
+
+    def _segment(
+        self,
+        part: LoopPart,
+        pieces: tuple[Piece, ...],
+        needing: tuple[Piece, ...],
+        counters: Counters,
+    ) -> Segment:
+        """Return one part of a loop with the definitions that some pieces need."""
+        used = set(re.findall(r"\w+", "\n".join(piece.text for piece in needing)))
+        return Segment(
+            comment=part.comment,
+            header=part.header,
+            definitions=self._definitions(counters.per_step, used),
+            pieces=pieces,
+        )
+
+    def _accumulates(self, use: OpUse) -> bool:
+        """Whether a matmul adds to registers that have to start from something."""
+        updated = any(access.mode is Mode.UPDATE for access in use.op.accesses())
+        return self.program.joins(use.op) and updated
 
     def _shifts(self, role_program: RoleProgram) -> dict[str, int]:
         """Return in how many different steps of its loop a role touches each value."""
@@ -153,49 +195,15 @@ class RoleBuilder:
             arguments.append("replicate=GROUPS")
         return ", ".join(arguments)
 
-    def _segments(self, role_program: RoleProgram, counters: Counters) -> tuple[Segment, ...]:
-        if not role_program.loop:
-            return ()
-        offsets = [use.offset for use in role_program.loop]
-        shift = max(offsets)
-        frame = LoopFrame(least=min(offsets) - shift)
-        masks = any(use.op.masks for use in role_program.loop)
-        if masks and role_program.peel:
-            parts = [
-                ("full steps: no mask", "for step in range(full_steps):", False),
-                ("the masked tail", "for step in range(full_steps, steps):", True),
-            ]
-        else:
-            parts = [("", f"for step in range({frame.bound}):", masks)]
-        found: list[Segment] = []
-        for comment, header, masked in parts:
-            pieces = _spelled(
-                self._piece(role_program, use, frame, shift, counters, masked=masked)
-                for use in role_program.loop
-            )
-            used = set(re.findall(r"\w+", "\n".join(piece.text for piece in pieces)))
-            found.append(
-                Segment(
-                    comment=comment,
-                    header=header,
-                    definitions=self._definitions(counters.per_step, used),
-                    pieces=pieces,
-                )
-            )
-        return tuple(found)
-
     def _piece(
         self,
         role_program: RoleProgram,
-        use: OpUse,
-        frame: LoopFrame | None,
-        shift: int,
+        move: Move,
+        part: LoopPart | None,
         counters: Counters,
-        *,
-        masked: bool,
-        macro: str = "",
+        macro: str,
     ) -> Piece:
-        symbol = self.program.tile.group_symbol or ""
+        use, symbol = move.use, self.program.tile.group_symbol or ""
         group, loop = "0", ""
         if use.group_ref is GroupRef.ONE:
             group = str(use.groups[0])
@@ -203,26 +211,36 @@ class RoleBuilder:
             group = symbol
         elif use.group_ref is GroupRef.EVERY and len(use.groups) > 1:
             group, loop = symbol, f"for {symbol} in tl.static_range(GROUPS):"
-        moved = use.offset - shift if frame is not None else 0
-        view = self._view(use, group, moved, counters, masked=masked and use.op.masks)
+        steps = part is not None and use.op.space is Space.STEP
         return Piece(
             comment=f"{self.words(use)} ({self._place(use)})",
-            guard=frame.guard(moved) if frame is not None else "",
+            guard=part.lap.guard(part.shift(move.step)) if part and steps else "",
             loop=loop,
-            text=self.spell(macro or use.op.name, view),
+            takes=turn_wait(symbol) if move.takes_turn else "",
+            text=self.spell(macro or use.op.name, self._view(move, part, group, counters)),
+            passes=turn_pass(symbol) if move.passes_turn else "",
         )
 
-    def _view(
-        self, use: OpUse, group: str, shift: int, counters: Counters, *, masked: bool
-    ) -> OpView:
-        place = OpPlace(use=use, shift=shift, group=group, counters=counters)
+    def _view(self, move: Move, part: LoopPart | None, group: str, counters: Counters) -> OpView:
+        use = move.use
+        lap, shift = (part.lap, part.shift(move.step)) if part is not None else (None, 0)
         values = dict.fromkeys(access.value for access in use.op.accesses())
         buffers = {value: self.program.holder(value) for value in values}
+        sync = self.speller.of(
+            OpPlace(use=use, lap=lap, shift=shift, group=group, counters=counters)
+        )
+        if self.program.joins(use.op):
+            for point in sync.points:
+                point.after.clear()
+        for join in move.joins:
+            assert part is not None
+            sync.points[join.point].joins += self._join(join, part, group, counters)
         return OpView(
             name=use.op.name,
             group=group,
-            step=plus("step", shift),
-            masked=masked,
+            step=lap.step(shift) if lap is not None else "0",
+            mask=part.mask if part is not None and use.op.masks else None,
+            idle=part is not None and part.lap.part is Part.FIRST and _waits(use),
             tile={
                 value: self._tile(value, group, shift, counters)
                 for value, buffer in buffers.items()
@@ -232,8 +250,22 @@ class RoleBuilder:
             registers=frozenset(
                 value for value, buffer in buffers.items() if buffer.storage is Storage.REG
             ),
-            sync=self.speller.of(place),
+            sync=sync,
         )
+
+    def _join(self, join: Join, part: LoopPart, group: str, counters: Counters) -> list[str]:
+        """Return the wait for a matmul, and the signals that its end allows."""
+        place = OpPlace(
+            use=join.use,
+            lap=part.lap,
+            shift=part.shift(join.step),
+            group=group,
+            counters=counters,
+        )
+        result = next(a.value for a in join.use.op.accesses() if a.mode is not Mode.READ)
+        signals = [line for point in self.speller.of(place).points for line in point.after]
+        wait = f"{result} = tlx.async_dot_wait({join.pending}, {result})"
+        return [wait, *merged(signals)]
 
     def _tile(self, value: str, group: str, shift: int, counters: Counters) -> str:
         buffer = self.program.holder(value)
@@ -271,6 +303,11 @@ class RoleBuilder:
         place = f"{role.span.source.path.rsplit('/', 1)[-1]}:{role.span.line}"
         ops = ", ".join(self.words(use) for use in role_program.uses())
         return f"{role.name}{index}: {ops} ({place})"
+
+
+def _waits(use: OpUse) -> bool:
+    """Whether an op does not touch all of its data in the first step of a tile."""
+    return any(access.first_step > 0 for access in use.op.accesses())
 
 
 def _spelled(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -17,6 +17,7 @@ from .names import (
     slices_name,
     tiles_name,
 )
+from .turns import turn_constants
 from .view import Constant
 
 
@@ -43,7 +44,8 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
             found.append(
                 Constant(name=depth_name(buffer.name), value=str(buffer.depth), comment=held)
             )
-        if any(program.algorithm.value(value).sliceable for value in buffer.holds):
+        sliceable = any(program.algorithm.value(value).sliceable for value in buffer.holds)
+        if sliceable and buffer.storage is not Storage.REG:
             found.append(
                 Constant(
                     name=slices_name(buffer.name),
@@ -61,7 +63,7 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
         for buffer in program.buffers
         if buffer.name in loaded
     ]
-    return tuple(found)
+    return (*found, *turn_constants(program))
 
 
 def allocations(program: Program, placement: Placement) -> tuple[str, ...]:

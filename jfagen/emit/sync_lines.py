@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..algorithm import Engine, Space
 from ..passes.channels import Channel, ChannelKind, End, SyncPlan, When
 from ..plan import Plan
 from ..semantics.program import GroupRef, OpUse, Program
-from .counts import Counters, step_is
+from .counts import Counters
+from .laps import Lap
 from .names import bytes_name, slices_name, slots_text
 
 
@@ -37,9 +38,11 @@ def merged(lines: list[Line]) -> list[str]:
 class PointLines:
     """Lines around one point of an op; those of a sliced point repeat for every `piece`.
 
-    `fenced` says that a proxy fence stands before the lines after it.
+    `joins` are the waits for matmuls and what is signalled then. `fenced` says that a proxy fence
+    stands before the lines after it.
     """
 
+    joins: list[str] = field(default_factory=list)
     before: list[Line] = field(default_factory=list)
     before_slice: list[Line] = field(default_factory=list)
     after_slice: list[Line] = field(default_factory=list)
@@ -70,12 +73,14 @@ class OpPlace:
 
     Attributes:
         use: the placed op.
-        shift: its step relative to the loop variable.
+        lap: the part of the loop that it stands in; None outside.
+        shift: its step relative to the lap.
         group: how its group is spelled.
         counters: collects the definitions that its lines need.
     """
 
     use: OpUse
+    lap: Lap | None
     shift: int
     group: str
     counters: Counters
@@ -97,25 +102,41 @@ class SyncSpeller:
             if site.op == place.use.op.name:
                 spelled.points[site.point].fenced = True
         for channel in self.sync.channels:
-            for end in channel.waits:
-                if self._takes_part(channel, end, place.use):
-                    self._wait(spelled, channel, end, place)
-            for end in channel.signals:
-                if self._takes_part(channel, end, place.use):
-                    self._signal(spelled, channel, end, place)
+            for end, groups in self._ends(channel, channel.waits, place.use):
+                self._wait(spelled, channel, end, groups, place)
+            for end, groups in self._ends(channel, channel.signals, place.use):
+                self._signal(spelled, channel, end, groups, place)
         return spelled
 
-    def _takes_part(self, channel: Channel, end: End, use: OpUse) -> bool:
-        """Return whether any group of this use is an end of the channel."""
+    def _ends(
+        self, channel: Channel, ends: tuple[End, ...], use: OpUse
+    ) -> list[tuple[End, frozenset[int]]]:
+        """Return the ends of a channel at an op, each with the groups that take part alike."""
         mine = set(use.groups or (-1,))
-        return end.site.op == use.op.name and any(s.group in mine for s in channel.sites(end))
+        found: dict[End, tuple[End, set[int]]] = {}
+        for end in ends:
+            groups = {site.group for site in channel.sites(end)} & mine
+            if end.site.op == use.op.name and groups:
+                alike = replace(end, site=replace(end.site, group=-1))
+                found.setdefault(alike, (end, set()))[1].update(groups)
+        return [(end, frozenset(groups)) for end, groups in found.values()]
 
-    def _wait(self, spelled: OpSync, channel: Channel, end: End, place: OpPlace) -> None:
+    def _wait(
+        self,
+        spelled: OpSync,
+        channel: Channel,
+        end: End,
+        groups: frozenset[int],
+        place: OpPlace,
+    ) -> None:
         slot, phase = self._count(channel, end, place)
         if channel.lag:
             phase = "1" if phase == "0" else f"{phase} ^ 1"
         text = f"tlx.barrier_wait({self._barrier(channel, slot, place.group)}, {phase})"
-        line = Line(text, self._conditions(channel, end, place))
+        conditions = self._conditions(end, groups, place)
+        if conditions is None:
+            return
+        line = Line(text, conditions)
         point = spelled.points[end.site.point]
         if channel.slices > 1:
             target = point.before_slice
@@ -126,7 +147,14 @@ class SyncSpeller:
         if line not in target:
             target.append(line)
 
-    def _signal(self, spelled: OpSync, channel: Channel, end: End, place: OpPlace) -> None:
+    def _signal(
+        self,
+        spelled: OpSync,
+        channel: Channel,
+        end: End,
+        groups: frozenset[int],
+        place: OpPlace,
+    ) -> None:
         slot, _ = self._count(channel, end, place)
         barrier = self._barrier(channel, slot, place.group)
         point = spelled.points[end.site.point]
@@ -136,8 +164,10 @@ class SyncSpeller:
             spelled.expect.append(f"tlx.barrier_expect_bytes({barrier}, {count})")
             spelled.arrival = barrier
             return
-        conditions = self._conditions(channel, end, place)
-        if op.engine is not Engine.MMA:
+        conditions = self._conditions(end, groups, place)
+        if conditions is None:
+            return
+        if op.engine is not Engine.MMA or self.program.joins(op):
             line = Line(f"tlx.barrier_arrive({barrier})", conditions)
         elif conditions or op.points[end.site.point].per_slice:
             line = Line(f"tlx.tcgen05_commit({barrier})", conditions)
@@ -148,15 +178,25 @@ class SyncSpeller:
         if line not in target:
             target.append(line)
 
-    def _conditions(self, channel: Channel, end: End, place: OpPlace) -> tuple[str, ...]:
-        use = place.use
+    def _conditions(
+        self, end: End, groups: frozenset[int], place: OpPlace
+    ) -> tuple[str, ...] | None:
+        """Return the conditions under which an end takes part here; None if it never does."""
+        use, lap = place.use, place.lap
         conditions: list[str] = []
-        if end.when is not When.EVERY:
-            conditions.append(step_is(place.shift, last=end.when is When.LAST))
+        if lap is not None and end.when is not When.EVERY:
+            part = lap.is_last if end.when is When.LAST else lap.is_first
+            condition = part(place.shift)
+            if condition is False:
+                return None
+            if isinstance(condition, str):
+                conditions.append(condition)
         if use.group_ref in (GroupRef.EVERY, GroupRef.REPLICA) and len(use.groups) > 1:
-            groups = [site.group for site in channel.sites(end)]
-            if len(groups) < len(use.groups):
-                conditions.append(f"{self.program.tile.group_symbol} == {groups[0]}")
+            symbol = self.program.tile.group_symbol
+            if len(groups) == 1:
+                conditions.append(f"{symbol} == {min(groups)}")
+            elif len(groups) < len(use.groups):
+                conditions.append(" | ".join(f"({symbol} == {group})" for group in sorted(groups)))
         return tuple(conditions)
 
     def _count(self, channel: Channel, end: End, place: OpPlace) -> tuple[str, str]:

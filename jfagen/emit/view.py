@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .render import factor
 from .sync_lines import OpSync, merged
 
 
@@ -15,7 +16,9 @@ class OpView:
         name: of the op and of its macro.
         group: how its group is spelled: `g`, a number, or `0` where there is one group.
         step: how its own step is spelled.
-        masked: whether rows outside the sequence have to be hidden.
+        mask: when rows outside the sequence have to be hidden: None never, "" always, or a
+            condition.
+        idle: whether its step is too early for it to touch any data.
         tile: value -> the tile that holds it.
         slices: value -> the constant with its number of slices.
         registers: values that stay in registers.
@@ -25,7 +28,8 @@ class OpView:
     name: str
     group: str
     step: str
-    masked: bool
+    mask: str | None
+    idle: bool
     tile: dict[str, str]
     slices: dict[str, str]
     registers: frozenset[str]
@@ -33,7 +37,8 @@ class OpView:
 
     def before(self, point: int) -> str:
         """Return the lines before a point."""
-        return _joined(merged(self.sync.points[point].before))
+        lines = self.sync.points[point]
+        return _joined([*lines.joins, *merged(lines.before)])
 
     def before_slice(self, point: int) -> str:
         """Return the lines before every slice of a point."""
@@ -52,6 +57,10 @@ class OpView:
     def after(self, point: int) -> str:
         """Return the lines after a point."""
         return _joined(merged(self.sync.points[point].after))
+
+    def masked(self, line: str) -> str:
+        """Return a line that masks, under its condition if there is one."""
+        return f"if {self.mask}:\n    {line}\n" if self.mask else f"{line}\n"
 
     @property
     def expect(self) -> str:
@@ -82,6 +91,10 @@ class OpView:
             return ""
         return f"tlx.local_store({self.tile[value]}, {variable}[:, None])\n"
 
+    def minus_steps(self, extent: str) -> str:
+        """Return ` - step * extent`; nothing in the first step."""
+        return "" if self.step == "0" else f" - {factor(self.step)} * {extent}"
+
     def offset(self, extent: str) -> str:
         """Return ` + group * extent` without noise."""
         return {"0": "", "1": f" + {extent}"}.get(self.group, f" + {self.group} * {extent}")
@@ -99,13 +112,17 @@ class Piece:
         comment: the schedule's words and line.
         guard: the condition under which a lap runs it; empty if always.
         loop: the header of the loop over groups; empty if there is none.
+        takes: the line that waits for the replica's turn; empty if there is none.
         text: the op's own lines.
+        passes: the line that hands the turn on.
     """
 
     comment: str
     guard: str
     loop: str
+    takes: str
     text: str
+    passes: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +131,7 @@ class Segment:
 
     Attributes:
         comment: what is special about it; empty if it is the whole loop.
-        header: the `for` line.
+        header: the `for` line; empty for a lap by itself.
         definitions: lines at the top of its body.
         pieces: ops in order.
     """
@@ -140,6 +157,7 @@ class RoleView:
         starts: lines that start what a loop keeps in registers.
         counts: lines that move the counters on.
         closing: the work of a tile without steps; empty if another role does it.
+        ends: lines after the last tile.
         asks_first, asks_last: whether it asks for the next tile, before or after its work.
     """
 
@@ -155,6 +173,7 @@ class RoleView:
     after: tuple[Piece, ...]
     counts: tuple[str, ...]
     closing: tuple[Piece, ...]
+    ends: tuple[str, ...]
     asks_first: bool
     asks_last: bool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ..algorithm import Engine, Mode, Space
+from ..algorithm import Algorithm, Engine, Mode, Space
 from ..plan import Plan, Site, Touch, Unrolled
 from .layout import Layout
 
@@ -98,9 +98,9 @@ class Cells:
         )
 
 
-def sequential_key(plan: Plan) -> dict[str, tuple[int, int]]:
+def sequential_key(algorithm: Algorithm) -> dict[str, tuple[int, int]]:
     """Return for every op its place in the sequential program: phase of the tile, index."""
-    ops = plan.program.algorithm.ops
+    ops = algorithm.ops
     first_step = next(i for i, op in enumerate(ops) if op.space is Space.STEP)
     return {
         op.name: (1 if op.space is Space.STEP else 0 if index < first_step else 2, index)
@@ -111,7 +111,7 @@ def sequential_key(plan: Plan) -> dict[str, tuple[int, int]]:
 def find_dependences(plan: Plan, unrolled: Unrolled, layout: Layout) -> Dependences:
     """Return the dependences of an unrolled plan; all others follow from them by transitivity."""
     scan = _Scan(plan, unrolled, layout)
-    places = sequential_key(plan)
+    places = sequential_key(plan.program.algorithm)
 
     def in_sequence(instance: Instance) -> tuple[int, ...]:
         site, tile, step = instance

@@ -232,7 +232,7 @@ def _missing_signals(
 
 
 def _arrival(plan: Plan, signals: tuple[End, ...]) -> tuple[Arrival, int]:
-    engines = {plan.engine(end.site) for end in signals}
+    engines = {_arriver(plan, end.site) for end in signals}
     warps = {plan.at(end.site).role.warps for end in signals}
     if engines == {Engine.LOAD}:
         return Arrival.BYTES, 0
@@ -241,6 +241,12 @@ def _arrival(plan: Plan, signals: tuple[End, ...]) -> tuple[Arrival, int]:
     if engines == {Engine.WARPS} and len(warps) == 1 and min(warps) > 1:
         return Arrival.THREADS, min(warps)
     return Arrival.ROLES, 0
+
+
+def _arriver(plan: Plan, site: Site) -> Engine:
+    """Return what arrives for a site: warps, where the role itself waits for its matmul."""
+    waits = plan.engine(site) is Engine.MMA and plan.joins(site)
+    return Engine.WARPS if waits else plan.engine(site)
 
 
 def _suffix(plan: Plan, groups: tuple[int, ...]) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from .events import Actor, Event, EventKind, Site, Touch, Unrolled
+from .moves import Join, Move, TileMoves, laps, tile_moves
 from .sites import Placed, Plan, make_plan
-from .unroll import laps, unroll
+from .unroll import unroll
 
 __all__ = [
     "Actor",
     "Event",
     "EventKind",
+    "Join",
+    "Move",
     "Placed",
     "Plan",
     "Site",
+    "TileMoves",
     "Touch",
     "Unrolled",
     "laps",
     "make_plan",
+    "tile_moves",
     "unroll",
 ]

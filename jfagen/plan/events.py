@@ -14,12 +14,16 @@ class EventKind(StrEnum):
 
     `act` is done by the warps of a role. Asynchronous ops are an `issue` by the role and a later
     `done`: an MMA has executed, a load has landed, a store has read its source. For a store, `done`
-    is the role's own wait for that. The last three belong to the tile channel.
+    is the role's own wait for that, and so it is for a matmul that leaves its result in registers.
+    `turn` and `pass` are a replica's wait for its turn and the handing on. The last three belong to
+    the tile channel.
     """
 
     ACT = "act"
     ISSUE = "issue"
     DONE = "done"
+    TURN = "turn"
+    PASS = "pass"
     ASK = "ask"
     ANSWER = "answer"
     TAKE = "take"
@@ -80,8 +84,8 @@ class Event:
     Attributes:
         tile: index of the tile in the unrolled sequence.
         step: the op's own step; -1 for per-tile ops and the tile channel.
-        site: None for events of the tile channel.
-        use: the placed op; None for events of the tile channel.
+        site: None for events of the tile channel and of turns.
+        use: the placed op; None for events of the tile channel and of turns.
     """
 
     kind: EventKind
@@ -93,6 +97,8 @@ class Event:
 
     def describe(self) -> str:
         """Return the event in words, for witnesses."""
+        if self.kind in (EventKind.TURN, EventKind.PASS):
+            return f"{self.actor.role}[{self.actor.replica}]: {self.kind.value} (tile {self.tile})"
         if self.site is None:
             return f"{self.actor.role}: {self.kind.value} next tile (tile {self.tile})"
         group = f"[{self.site.group}]" if self.site.group >= 0 else ""
@@ -109,10 +115,12 @@ class Unrolled:
     Attributes:
         trips: steps of each tile.
         events: every event; the index is its node.
-        order: edges of program order, issue to done, MMAs of one role in order, tile channel.
+        order: edges of program order, issue to done, MMAs of one role in order, turns, tile
+            channel.
         start: (site, tile, step) -> node before which a wait would go.
         end: (site, tile, step) -> node after which the accesses are over.
         previous: node in a role's program -> the node before it.
+        turns: role -> for every replica its (wait, handing on) of each turn, in order.
     """
 
     trips: tuple[int, ...]
@@ -121,3 +129,4 @@ class Unrolled:
     start: dict[tuple[Site, int, int], int]
     end: dict[tuple[Site, int, int], int]
     previous: dict[int, int]
+    turns: dict[str, list[list[tuple[int, int]]]]

@@ -49,6 +49,10 @@ class Plan:
         """Return what executes the op at `site`."""
         return self.at(site).use.op.engine
 
+    def joins(self, site: Site) -> bool:
+        """Return whether the role that issues the op at `site` waits for its end itself."""
+        return self.engine(site) is Engine.STORE or self.program.joins(self.at(site).use.op)
+
     def space(self, site: Site) -> Space:
         """Return how often the op at `site` runs."""
         return self.at(site).use.op.space

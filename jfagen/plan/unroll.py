@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ..algorithm import Engine
 from ..semantics.program import GroupRef, NextTile, OpUse, RoleProgram
 from .events import Actor, Event, EventKind, Site, Unrolled
+from .moves import Move, tile_moves
 from .sites import Plan
 
 
@@ -18,6 +21,7 @@ def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
     for role_program in program.role_programs:
         for replica in range(role_program.role.replicas):
             builder.run_role(role_program, replica, trips)
+        builder.connect_turns(role_program.role.name)
     builder.connect_tile_channel(len(trips))
     return Unrolled(
         trips=trips,
@@ -26,13 +30,8 @@ def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
         start=builder.start,
         end=builder.end,
         previous=builder.previous,
+        turns=builder.turns,
     )
-
-
-def laps(role_program: RoleProgram, steps: int) -> range:
-    """Return the laps of a role's loop so that every op runs for each of its steps."""
-    offsets = [use.offset for use in role_program.loop]
-    return range(-max(offsets), steps - min(offsets))
 
 
 class _Builder:
@@ -47,12 +46,14 @@ class _Builder:
         self.previous: dict[int, int] = {}
         self.asks: dict[int, int] = {}
         self.takes: dict[int, list[int]] = {}
+        self.turns: dict[str, list[list[tuple[int, int]]]] = {}
         self.last = -1
         self.last_mma = -1
 
     def run_role(self, role_program: RoleProgram, replica: int, trips: tuple[int, ...]) -> None:
         """Append the events of one role instance in program order."""
         actor = Actor(role_program.role.name, replica)
+        self.turns.setdefault(actor.role, []).append([])
         self.last, self.last_mma = -1, -1
         tiles = self.plan.program.tiles
         for tile, steps in enumerate(trips):
@@ -68,21 +69,34 @@ class _Builder:
                 self.takes.setdefault(tile, []).append(node)
 
     def _run_tile(self, role_program: RoleProgram, actor: Actor, tile: int, steps: int) -> None:
-        for use in role_program.before:
-            self._run_op(use, actor, tile, -1)
-        if role_program.loop:
-            for lap in laps(role_program, steps):
-                for use in role_program.loop:
-                    if 0 <= lap + use.offset < steps:
-                        self._run_op(use, actor, tile, lap + use.offset)
-        for use in role_program.after:
-            self._run_op(use, actor, tile, -1)
+        taken = -1
+        for move in tile_moves(self.plan.program, role_program, steps):
+            if move.takes_turn:
+                taken = self._in_order(Event(EventKind.TURN, actor, tile, -1, None, None))
+            self._run_move(move, actor, tile)
+            if move.passes_turn:
+                passed = self._in_order(Event(EventKind.PASS, actor, tile, -1, None, None))
+                self.turns[actor.role][actor.replica].append((taken, passed))
 
-    def _run_op(self, use: OpUse, actor: Actor, tile: int, step: int) -> None:
+    def _run_move(self, move: Move, actor: Actor, tile: int) -> None:
+        joins = list(move.joins)
+        for site in self._sites(move.use, actor):
+            while joins and joins[0].point <= site.point:
+                join = joins.pop(0)
+                for matmul in self._sites(join.use, actor):
+                    self._join(join.use, actor, tile, join.step, matmul)
+            self._run_site(move.use, actor, tile, move.step, site)
+
+    def _sites(self, use: OpUse, actor: Actor) -> list[Site]:
         groups = (actor.replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
-        for group in groups:
-            for site in self.plan.sites[use.op.name, group]:
-                self._run_site(use, actor, tile, step, site)
+        return [site for group in groups for site in self.plan.sites[use.op.name, group]]
+
+    def _join(self, use: OpUse, actor: Actor, tile: int, step: int, site: Site) -> None:
+        """Append the role's wait for a matmul that it issued."""
+        key = (site, tile, step)
+        node = self._in_order(Event(EventKind.DONE, actor, tile, step, site, use))
+        self.order.append((self.start[key], node))
+        self.end[key] = node
 
     def _run_site(self, use: OpUse, actor: Actor, tile: int, step: int, site: Site) -> None:
         key = (site, tile, step)
@@ -92,8 +106,10 @@ class _Builder:
             self.start[key] = self.end[key] = node
             return
         issue = self._in_order(Event(EventKind.ISSUE, actor, tile, step, site, use))
-        done = Event(EventKind.DONE, actor, tile, step, site, use)
         self.start[key] = issue
+        if self.plan.program.joins(use.op):
+            return
+        done = Event(EventKind.DONE, actor, tile, step, site, use)
         if engine is Engine.STORE:
             self.end[key] = self._in_order(done)
             return
@@ -113,6 +129,15 @@ class _Builder:
             self.previous[node] = self.last
         self.last = node
         return node
+
+    def connect_turns(self, role: str) -> None:
+        """Add the order of turns: replica after replica, and round again."""
+        replicas = self.turns[role]
+        for number, turn in enumerate(zip(*replicas, strict=True)):
+            for (_, passed), (taken, _) in pairwise(turn):
+                self.order.append((passed, taken))
+            if number + 1 < len(replicas[0]):
+                self.order.append((turn[-1][1], replicas[0][number + 1][0]))
 
     def connect_tile_channel(self, tiles: int) -> None:
         """Add the answers: asked in tile t, taken by every role at its end, once a tile."""

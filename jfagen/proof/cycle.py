@@ -88,8 +88,8 @@ def _in_order(plan: Plan, events: tuple[Event, ...], one: int, other: int) -> bo
 
 def _is_later(plan: Plan, event: Event) -> bool:
     """Whether an event is the completion of something asynchronous."""
-    stored = event.site is not None and plan.engine(event.site) is Engine.STORE
-    return event.kind is EventKind.DONE and not stored
+    joined = event.site is not None and plan.joins(event.site)
+    return event.kind is EventKind.DONE and not joined
 
 
 def _is_mma(plan: Plan, event: Event) -> bool:
@@ -132,7 +132,7 @@ def _later(plan: Plan, first: Event, second: Event) -> bool:
 
 
 def _place(plan: Plan, event: Event, site: Site) -> tuple[int, ...]:
-    phase, index = sequential_key(plan)[site.op]
+    phase, index = sequential_key(plan.program.algorithm)[site.op]
     return (event.tile, phase, event.step, index, site.group, site.point, site.slice)
 
 

@@ -114,9 +114,10 @@ def _connect(realized: Realized, sync: SyncPlan) -> None:
 def executes(plan: Plan, realized: Realized, site: Site, tile: int, step: int) -> tuple[int, int]:
     """Return the nodes between which an access happens.
 
-    An MMA touches memory when it executes, after every earlier MMA of its role.
+    An MMA touches memory when it executes, after every earlier MMA of its role; one that its role
+    waits for, at some time before that wait.
     """
     key = (site, tile, step)
-    if plan.engine(site) is Engine.MMA:
+    if plan.engine(site) is Engine.MMA and not plan.joins(site):
         return realized.unrolled.end[key], realized.unrolled.end[key]
     return realized.unrolled.start[key], realized.unrolled.end[key]

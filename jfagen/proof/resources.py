@@ -18,6 +18,11 @@ CLC_BYTES = 32
 CAPTURE_BYTES = 568
 
 
+#: The first named barrier that a kernel may take: ids 0 and 1 are the default role's and the
+#: dispatch's, every other role instance has one, and the toolchain's own kernels start at 7.
+FIRST_NAMED_BARRIER = 7
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """Budgets of one CTA.
@@ -61,3 +66,13 @@ def count_resources(program: Program, placement: Placement, sync: SyncPlan) -> R
         registers=registers,
         barriers=sync.barriers,
     )
+
+
+def turn_barriers(program: Program) -> range | None:
+    """Return the named barriers of turns, one for every replica; None without turns."""
+    turning = [rp.role for rp in program.role_programs if rp.takes_turns]
+    if not turning:
+        return None
+    instances = sum(role.replicas for role in program.roles if not role.default)
+    first = max(FIRST_NAMED_BARRIER, 2 + instances)
+    return range(first, first + turning[0].replicas)

@@ -31,7 +31,8 @@ def accesses(order: TextOrder) -> dict[tuple[str, int], list[Access]]:
         for index, action in enumerate(actions):
             place = (role, index)
             ends = order.ends[place]
-            begins = ends if action.kind is ActionKind.MMA else order.starts[place]
+            in_order = action.kind is ActionKind.MMA and not action.joined
+            begins = ends if in_order else order.starts[place]
             for regions, writes in ((action.reads, False), (action.writes, True)):
                 for region in regions:
                     spot = where.spot(region)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from ..target import WARP_THREADS
 from .trace import Action, ActionKind, RoleText, Signal, Trace
 
 #: An action of a role: (role, index).
@@ -25,6 +26,14 @@ class _Barrier:
     completed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """One generation of a named barrier: who arrived and went on, and who waited for them."""
+
+    arrivals: tuple[Place, ...]
+    waiter: Place
+
+
 @dataclass(slots=True)
 class Execution:
     """What happened.
@@ -34,8 +43,8 @@ class Execution:
         waits: place of a wait -> (barrier, completion that it saw; -1 on a fresh barrier).
         takes: tile -> places that took it.
         asks: tile -> place that asked for the one after it.
+        meetings: generations of named barriers.
         stuck: places at which roles wait for ever.
-        lost: arrivals beyond the count of their phase.
     """
 
     arrivals: dict[tuple[Signal, int], list[Place]] = field(
@@ -44,6 +53,7 @@ class Execution:
     waits: dict[Place, tuple[Signal, int]] = field(default_factory=dict)
     takes: dict[int, list[Place]] = field(default_factory=lambda: defaultdict(list))
     asks: dict[int, Place] = field(default_factory=dict)
+    meetings: list[Meeting] = field(default_factory=list)
     stuck: list[Place] = field(default_factory=list)
 
 
@@ -69,6 +79,7 @@ class _Run:
         self.result = Execution()
         self.position = dict.fromkeys(trace.actions, 0)
         self.barriers: dict[Signal, _Barrier] = {}
+        self.named: dict[Signal, list[Place]] = defaultdict(list)
         self.asked = 0
         self.taken: dict[RoleText, int] = defaultdict(int)
 
@@ -103,6 +114,11 @@ class _Run:
             case ActionKind.MMA:
                 for signal in action.commits:
                     self._arrive(place, signal, 1)
+            case ActionKind.HAND:
+                assert action.signal is not None
+                self.named[action.signal].append(place)
+            case ActionKind.MEET:
+                return self._meet(place, action)
             case ActionKind.ASK:
                 roles = len(self.trace.actions)
                 if self.asked and len(self.result.takes[self.asked - 1]) < roles:
@@ -117,6 +133,19 @@ class _Run:
             case _:
                 pass
         return True
+
+    def _meet(self, place: Place, action: Action) -> bool:
+        """Complete a generation if the threads that arrived and those that wait are enough."""
+        assert action.signal is not None
+        there = self.named[action.signal]
+        if sum(self._warps(role) for role, _ in (*there, place)) * WARP_THREADS < action.value:
+            return False
+        self.result.meetings.append(Meeting(tuple(there), place))
+        there.clear()
+        return True
+
+    def _warps(self, role: RoleText) -> int:
+        return role.warps or self.trace.default_warps
 
     def _barrier(self, signal: Signal) -> _Barrier:
         if signal not in self.barriers:

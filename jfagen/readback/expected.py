@@ -7,9 +7,11 @@ from collections import defaultdict
 from ..algorithm import Engine, Mode, Space
 from ..emit.names import tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
-from ..plan import Plan, Site, Touch, laps
+from ..plan import Move, Plan, Site, Touch, tile_moves
+from ..proof.resources import turn_barriers
 from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
-from .trace import Action, ActionKind, Region, RoleText, Signal
+from ..target import WARP_THREADS
+from .trace import NAMED, Action, ActionKind, Region, RoleText, Signal
 
 
 class ExpectedTrace:
@@ -41,8 +43,10 @@ class ExpectedTrace:
         return found
 
     def _walk(self, role_program: RoleProgram, replica: int) -> None:
-        tiles = self.program.tiles
-        asks = tiles.asker == role_program.role.name
+        tiles, role = self.program.tiles, role_program.role
+        asks = tiles.asker == role.name
+        if role_program.takes_turns and replica == role.replicas - 1:
+            self._turn(role, 0, ActionKind.HAND)
         for tile, steps in enumerate(self.trips):
             ask = Action(ActionKind.ASK, 0, value=tile & 1 ^ 1)
             if asks and not role_program.runs_ahead:
@@ -56,28 +60,45 @@ class ExpectedTrace:
                 self.actions.append(ask)
             if tiles.next is NextTile.CLC:
                 self.actions.append(Action(ActionKind.TAKE, 0, value=tile & 1))
+        if role_program.takes_turns and not replica:
+            self._turn(role, 0, ActionKind.MEET)
 
     def _globals(self, tensors: tuple[str, ...]) -> None:
         self.actions += [Action(ActionKind.GLOBAL, 0, tensor=tensor) for tensor in tensors]
 
     def _tile(self, role_program: RoleProgram, replica: int, steps: int) -> None:
-        for use in role_program.before:
-            self._op(use, replica, -1, steps)
-        if role_program.loop:
-            for lap in laps(role_program, steps):
-                for use in role_program.loop:
-                    if 0 <= lap + use.offset < steps:
-                        self._op(use, replica, lap + use.offset, steps)
-        for use in role_program.after:
-            self._op(use, replica, -1, steps)
+        for move in tile_moves(self.program, role_program, steps):
+            if move.takes_turn:
+                self._turn(role_program.role, replica, ActionKind.MEET)
+            self._move(move, replica, steps)
+            if move.passes_turn:
+                self._turn(role_program.role, replica + 1, ActionKind.HAND)
 
-    def _op(self, use: OpUse, replica: int, step: int, steps: int) -> None:
-        groups = (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
-        for group in groups:
-            for site in self.plan.sites[use.op.name, group]:
-                self._site(use, site, step, steps)
-            if use.op.engine is Engine.WARPS:
-                self._globals(use.op.outputs)
+    def _turn(self, role: Role, replica: int, kind: ActionKind) -> None:
+        barriers = turn_barriers(self.program)
+        assert barriers is not None
+        signal = Signal(NAMED, barriers[replica % role.replicas])
+        self.actions.append(Action(kind, 0, signal=signal, value=2 * role.warps * WARP_THREADS))
+
+    def _move(self, move: Move, replica: int, steps: int) -> None:
+        joins = list(move.joins)
+        for site in self._sites(move.use, replica):
+            while joins and joins[0].point <= site.point:
+                join = joins.pop(0)
+                self.actions.append(Action(ActionKind.JOIN, 0, value=join.pending))
+                for matmul in self._sites(join.use, replica):
+                    self._signals(matmul, join.step, steps, ActionKind.ARRIVE)
+            self._site(move.use, site, move.step, steps)
+        if move.use.op.engine is Engine.WARPS:
+            for _ in self._groups(move.use, replica):
+                self._globals(move.use.op.outputs)
+
+    def _groups(self, use: OpUse, replica: int) -> tuple[int, ...]:
+        return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
+
+    def _sites(self, use: OpUse, replica: int) -> list[Site]:
+        groups = self._groups(use, replica)
+        return [site for group in groups for site in self.plan.sites[use.op.name, group]]
 
     def _site(self, use: OpUse, site: Site, step: int, steps: int) -> None:
         touches = self.plan.touches[site]
@@ -92,13 +113,10 @@ class ExpectedTrace:
             for t in touches
             if t.mode is not Mode.READ and step >= t.first_step - (step < 0)
         )
-        signals = [
-            (channel, self._signal(channel, site, self._number(channel, end, step)))
-            for channel, end in self._ends(site, step, steps, signal=True)
-        ]
         match use.op.engine:
             case Engine.LOAD:
-                for channel, signal in signals:
+                for channel, end in self._ends(site, step, steps, signal=True):
+                    signal = self._signal(channel, site, self._number(channel, end, step))
                     expect = Action(ActionKind.EXPECT, 0, signal=signal, value=channel.bytes)
                     self.actions += [
                         expect,
@@ -108,6 +126,9 @@ class ExpectedTrace:
             case Engine.STORE:
                 self.actions.append(Action(ActionKind.STORE, 0, reads=reads))
                 self.actions.append(Action(ActionKind.DRAIN, 0))
+            case Engine.MMA if self.program.joins(use.op):
+                self.actions.append(Action(ActionKind.MMA, 0, reads=reads, joined=True))
+                return
             case Engine.MMA:
                 accumulates = any(
                     t.mode is Mode.UPDATE and (site.slice or step >= t.first_read) for t in touches
@@ -119,10 +140,14 @@ class ExpectedTrace:
                 )
             case Engine.WARPS:
                 self._warps(site, reads, writes, step)
-        commit = use.op.engine is Engine.MMA
-        for _, signal in signals:
-            kind = ActionKind.COMMIT if commit else ActionKind.ARRIVE
-            self.actions.append(Action(kind, 0, signal=signal, value=0 if commit else 1))
+        kind = ActionKind.COMMIT if use.op.engine is Engine.MMA else ActionKind.ARRIVE
+        self._signals(site, step, steps, kind)
+
+    def _signals(self, site: Site, step: int, steps: int, kind: ActionKind) -> None:
+        for channel, end in self._ends(site, step, steps, signal=True):
+            signal = self._signal(channel, site, self._number(channel, end, step))
+            value = int(kind is ActionKind.ARRIVE)
+            self.actions.append(Action(kind, 0, signal=signal, value=value))
 
     def _warps(
         self,

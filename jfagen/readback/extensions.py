@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from .pending import Pending
 from .recorder import BarrierArray, ReadbackError, Recorder, TileArray, View
 from .shapes import Shaped
-from .trace import ActionKind, Barriers, Signal, Tiles
+from .trace import NAMED, ActionKind, Barriers, Signal, Tiles
 
 _ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 
@@ -108,6 +109,8 @@ class Extensions:
 
     def local_store(self, view: View, value: object) -> None:
         """Record a write from registers."""
+        if isinstance(value, Shaped):
+            value.look()
         self._recorder.act(ActionKind.WRITE, writes=(view.region,))
 
     def barrier_wait(self, barrier: Signal, phase: int) -> None:
@@ -128,14 +131,17 @@ class Extensions:
 
     def async_dot(
         self,
-        a: View,
+        a: View | Shaped,
         b: View,
-        acc: View,
+        acc: View | Shaped | None = None,
         use_acc: object = True,
         mBarriers: tuple[Signal, ...] | list[Signal] = (),
         force_async: bool = False,
-    ) -> None:
-        """Record an MMA."""
+    ) -> Pending | None:
+        """Record an MMA; one with its result in registers is in flight until it is joined."""
+        if not isinstance(acc, View):
+            return self._register_dot(a, b)
+        assert isinstance(a, View)
         self._recorder.act(
             ActionKind.MMA,
             reads=(a.region, b.region),
@@ -143,6 +149,34 @@ class Extensions:
             commits=tuple(mBarriers),
             accumulates=bool(use_acc),
         )
+        return None
+
+    def _register_dot(self, a: View | Shaped, b: View) -> Pending:
+        operands = [operand for operand in (a, b) if isinstance(operand, View)]
+        if isinstance(a, Pending):
+            a.refuse()
+        self._recorder.act(
+            ActionKind.MMA, reads=tuple(operand.region for operand in operands), joined=True
+        )
+        self._recorder.issued += 1
+        return Pending((a.shape[0], b.shape[1]), self._recorder, self._recorder.issued)
+
+    def async_dot_wait(self, pendings: int, value: Shaped) -> Shaped:
+        """Record that the role waits until at most `pendings` matmuls are in flight."""
+        self._recorder.act(ActionKind.JOIN, value=int(pendings))
+        if isinstance(value, Pending) and value.number > self._recorder.issued - int(pendings):
+            value.refuse()
+        return Shaped(value.shape)
+
+    def named_barrier_wait(self, index: int, threads: int) -> None:
+        """Record that all threads of the role wait at a named barrier."""
+        signal = Signal(NAMED, int(index))
+        self._recorder.act(ActionKind.MEET, signal=signal, value=int(threads))
+
+    def named_barrier_arrive(self, index: int, threads: int) -> None:
+        """Record that all threads of the role arrive at a named barrier, and go on."""
+        signal = Signal(NAMED, int(index))
+        self._recorder.act(ActionKind.HAND, signal=signal, value=int(threads))
 
     def async_descriptor_load(
         self, descriptor: str, view: View, coordinates: object, barrier: Signal

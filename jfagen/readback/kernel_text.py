@@ -70,7 +70,7 @@ class KernelText:
             raise
         except Exception as error:
             raise ReadbackError(f"{type(error).__name__}: {error}", recorder.line()) from error
-        trace = recorder.trace()
+        trace = replace(recorder.trace(), default_warps=self.default_warps)
         check_counts(trace, self.default_warps)
         return trace
 

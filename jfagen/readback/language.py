@@ -104,6 +104,7 @@ class Language:
         return broadcast(value)
 
     def _reduced(self, value: Shaped, axis: int | None = None) -> Shaped:
+        value.look()
         if axis is None:
             return Shaped()
         return Shaped(tuple(e for index, e in enumerate(value.shape) if index != axis))

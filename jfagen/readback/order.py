@@ -45,6 +45,8 @@ def order_of(trace: Trace) -> TextOrder:
         if seen[1] >= 0:
             edges.append((order.completions[seen], order.starts[place]))
     _tile_channel(order, edges)
+    for meeting in order.execution.meetings:
+        edges += [(order.starts[place], order.starts[meeting.waiter]) for place in meeting.arrivals]
     order.closure = close(nodes, edges)
     return order
 
@@ -54,6 +56,7 @@ def _role_nodes(order: TextOrder, edges: list[tuple[int, int]]) -> int:
     for role, actions in order.trace.actions.items():
         previous = last_mma = -1
         stores: list[int] = []
+        flying: list[int] = []
         for index, action in enumerate(actions):
             place = (role, index)
             order.starts[place] = order.ends[place] = nodes
@@ -64,7 +67,9 @@ def _role_nodes(order: TextOrder, edges: list[tuple[int, int]]) -> int:
             if action.kind in (ActionKind.MMA, ActionKind.LOAD, ActionKind.STORE):
                 edges.append((previous, nodes))
                 order.ends[place] = nodes
-                if action.kind is ActionKind.MMA:
+                if action.joined:
+                    flying.append(nodes)
+                elif action.kind is ActionKind.MMA:
                     if last_mma >= 0:
                         edges.append((last_mma, nodes))
                     last_mma = nodes
@@ -74,9 +79,10 @@ def _role_nodes(order: TextOrder, edges: list[tuple[int, int]]) -> int:
             elif action.kind is ActionKind.COMMIT:
                 # The tensor core arrives when the last MMA before it is through.
                 order.ends[place] = last_mma if last_mma >= 0 else previous
-            elif action.kind is ActionKind.DRAIN:
-                while len(stores) > action.value:
-                    edges.append((stores.pop(0), previous))
+            elif action.kind in (ActionKind.DRAIN, ActionKind.JOIN):
+                waiting = stores if action.kind is ActionKind.DRAIN else flying
+                while len(waiting) > action.value:
+                    edges.append((waiting.pop(0), previous))
     return nodes
 
 

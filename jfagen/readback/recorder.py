@@ -109,6 +109,7 @@ class Recorder:
         trips: steps of each tile.
         cta: which CTA this is.
         visited: role -> the tiles that it worked on, in order.
+        issued: matmuls with results in registers that the current role has issued.
         consumers: roles that take every answer of the tile channel, as the text says.
     """
 
@@ -125,6 +126,7 @@ class Recorder:
     visiting: list[int] = field(default_factory=list)
     replica: int = 0
     taken: int = 0
+    issued: int = 0
     consumers: int = 0
 
     def line(self) -> int:
@@ -156,7 +158,7 @@ class Recorder:
         self.actions[role] = tuple(self.current)
         self.visited[role] = tuple(self.visiting)
         self.current, self.visiting = [], []
-        self.taken = 0
+        self.taken = self.issued = 0
 
     def next_tile(self) -> int:
         """Return the tile that cluster launch control hands out now; -1 after the last."""

@@ -17,6 +17,9 @@ class Shaped:
         """Remember the shape; () is a scalar that depends on data."""
         self.shape = tuple(shape)
 
+    def look(self) -> None:
+        """Take part in arithmetic; a value that is not there yet refuses."""
+
     def __bool__(self) -> bool:
         return True
 
@@ -64,6 +67,8 @@ def broadcast(*values: object) -> Shaped:
     """Return the shape of an elementwise result."""
     shape: tuple[int, ...] = ()
     for value in values:
+        if isinstance(value, Shaped):
+            value.look()
         other = value.shape if isinstance(value, Shaped) else ()
         rank = max(len(shape), len(other))
         one = (1,) * (rank - len(shape)) + shape

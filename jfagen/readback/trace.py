@@ -17,6 +17,9 @@ class ActionKind(StrEnum):
     STORE = "store"
     DRAIN = "drain"
     MMA = "mma"
+    JOIN = "join"
+    MEET = "named barrier wait"
+    HAND = "named barrier arrive"
     READ = "read"
     WRITE = "write"
     FENCE = "fence"
@@ -31,6 +34,10 @@ class Signal:
 
     name: str
     index: int
+
+
+#: The array that named barriers are said to be in.
+NAMED = "named barrier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,10 @@ class Action:
         kind: what it is.
         line: of the text.
         signal: the barrier of a wait, arrive, expect or commit; where a load lands.
-        value: parity of a wait, arrivals of an arrive, bytes of an expect.
+        value: parity of a wait, arrivals of an arrive, bytes of an expect; matmuls that a join
+            leaves in flight; threads of a named barrier, whose id stands in `signal`.
         reads, writes: what it touches.
+        joined: whether the role waits for a matmul itself: its result lies in registers.
         commits: barriers that an MMA arrives on when it and all before it are through.
         accumulates: whether an MMA adds to what is there.
         tensor: the global tensor that a load, a store or a global store names.
@@ -73,6 +82,7 @@ class Action:
     commits: tuple[Signal, ...] = ()
     accumulates: bool = False
     tensor: str = ""
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +153,8 @@ class Trace:
         overlaps: alias spec -> its tree: `("shared" or "distinct", parts)` or an array's name.
         actions: what every role instance does, in program order.
         visited: the tiles that every role instance works on, in order.
+        consumers: roles that take every answer of the tile channel, as the text says.
+        default_warps: warps of the role that declares none.
     """
 
     trips: tuple[int, ...]
@@ -152,3 +164,4 @@ class Trace:
     actions: dict[RoleText, tuple[Action, ...]]
     visited: dict[RoleText, tuple[int, ...]]
     consumers: int = 0
+    default_warps: int = 4

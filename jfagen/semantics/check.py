@@ -11,17 +11,19 @@ from .check_regions import check_apart, check_regions
 from .check_roles import check_roles
 from .check_tiles import check_tiles
 from .context import Context
+from .instances import Instance, instances
 from .program import Program
 from .reserved import check_names
 
 
-def check(tree: ast.Schedule, source: SourceFile) -> Program:
-    """Return the program that a syntax tree means.
+def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = None) -> Program:
+    """Return the program that a syntax tree means, for one instance: the first if None.
 
     Raises:
         CompileError: with every mistake that was found.
     """
-    context = Context(reporter=Reporter(), tree=tree)
+    chosen = instance or instances(tree)[0]
+    context = Context(reporter=Reporter(), tree=tree, instance=chosen)
     check_algorithm(context)
     problem = check_problem(context)
     check_tile(context)
@@ -36,7 +38,7 @@ def check(tree: ast.Schedule, source: SourceFile) -> Program:
     loop = loop_of(tree)
     assert context.algorithm and problem and context.tile and tiles and loop
     return Program(
-        name=tree.name.text,
+        name=tree.name.text + chosen.suffix,
         source=source,
         algorithm=context.algorithm,
         target=context.target,

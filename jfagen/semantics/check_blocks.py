@@ -53,6 +53,8 @@ class _Walk:
     groups: tuple[int, ...] = field(init=False)
     symbol: str | None = field(init=False)
     strange_roles: set[str] = field(default_factory=set)
+    turn: int = -1
+    turns: int = 0
 
     def __post_init__(self) -> None:
         tile = self.context.tile
@@ -111,9 +113,7 @@ class _Walk:
                 case ast.Peel():
                     self._peel(step, role, place)
                 case ast.Turn():
-                    instead = "leave it out, with its brackets"
-                    self.context.not_built("`turn`", step.word.span, instead)
-                    self._steps(step.steps, role, place)
+                    self._turn(step, role, place)
                 case ast.Staged():
                     rest = step.op.span.source.span(step.op.span.end, step.span.end)
                     blanks = len(rest.text) - len(rest.text.lstrip())
@@ -123,6 +123,28 @@ class _Walk:
                     self._place_op(step.op, role, place)
                 case ast.Op():
                     self._place_op(step, role, place)
+
+    def _turn(self, node: ast.Turn, role: Role, place: _Place) -> None:
+        """Place the ops of one turn; report a turn that nobody could take."""
+        word, instead = node.word.span, "leave it out, with its brackets"
+        if not self.context.target.turns:
+            self.context.lacks("`turn`", word, instead)
+        elif why := self._no_turn(role, place):
+            message = f"nobody takes turns with `{role.name}` here: {why}"
+            self.context.reporter.report("bad-turn", message, word, helps=(instead,))
+        elif not list(_ops(node.steps)):
+            self.context.reporter.report("bad-turn", "a turn without ops", word, helps=(instead,))
+        self.turn, self.turns = self.turns, self.turns + 1
+        self._steps(node.steps, role, place)
+        self.turn = -1
+
+    def _no_turn(self, role: Role, place: _Place) -> str:
+        """Return why a turn makes no sense; empty if it does."""
+        if role.replicas == 1 and self.context.groups_known:
+            return "it has no replicas"
+        if place.symbol is None:
+            return "turns are taken step by step, in the loop"
+        return "it stands inside another turn" if self.turn >= 0 else ""
 
     def _check_replica(self, node: ast.Block, role: Role) -> None:
         report = self.context.reporter.report
@@ -209,7 +231,14 @@ class _Walk:
                 helps=(f"write `{plain}`",),
             )
         group_ref, groups = reference
-        return OpUse(op=op, group_ref=group_ref, groups=groups, offset=offset, span=node.span)
+        return OpUse(
+            op=op,
+            group_ref=group_ref,
+            groups=groups,
+            offset=offset,
+            span=node.span,
+            turn=self.turn,
+        )
 
     def _is_in_place(self, op: Op, node: ast.Op, place: _Place) -> bool:
         """Whether an op stands on the right side of the loop's brackets; report it if not."""

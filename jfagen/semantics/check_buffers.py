@@ -103,7 +103,7 @@ def _buffer(
     grouped = context.group_symbol(name.group)
     _check_memory(context, node, value)
     _check_shape(context, node, value)
-    _check_type(context, node, value)
+    _check_type(context, node, value, problem)
     _check_group(context, name, value, grouped)
     shape = tuple(context.dims.get(dim, 128) for dim in value.dims)
     storage = Storage(node.memory.text)
@@ -122,13 +122,30 @@ def _buffer(
 
 
 def _check_memory(context: Context, node: ast.Buffer, value: Value) -> None:
-    if node.memory.text not in value.storages:
-        context.reporter.report(
-            "bad-memory",
-            f"`{value.name}` cannot live in `{node.memory.text}`",
-            node.memory.span,
-            helps=(f"write {quoted(sorted(value.storages))}, where its ops need it",),
-        )
+    legal = memories(context, value)
+    if node.memory.text in legal:
+        return
+    instead = f"write {quoted(sorted(legal))}, where its ops need it"
+    if node.memory.text == Storage.TMEM and not context.target.tmem_columns:
+        context.lacks("`tmem`", node.memory.span, instead)
+        return
+    context.reporter.report(
+        "bad-memory",
+        f"`{value.name}` cannot live in `{node.memory.text}`",
+        node.memory.span,
+        helps=(instead,),
+    )
+
+
+def memories(context: Context, value: Value) -> frozenset[Storage]:
+    """Return the memories in which the ops of the target can use a value."""
+    target, legal = context.target, set(value.storages)
+    if not target.tmem_columns:
+        legal.discard(Storage.TMEM)
+    of_matmuls = context.algorithm is not None and context.algorithm.of_matmuls(value.name)
+    if of_matmuls and not target.joins:
+        legal.discard(Storage.REG)
+    return frozenset(legal)
 
 
 def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
@@ -148,8 +165,8 @@ def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
     )
 
 
-def _check_type(context: Context, node: ast.Buffer, value: Value) -> None:
-    wanted = DType.F32.value if value.element is Element.F32 else DType.BF16.value
+def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Problem | None) -> None:
+    wanted = _dtype(value, problem).value
     if node.element.text in (wanted, "dtype" if value.element is Element.INPUT else wanted):
         return
     context.reporter.report(
@@ -221,6 +238,13 @@ def _slices(context: Context, node: ast.Buffer, value: Value, width: int) -> int
             node.slices.span,
             helps=(f"drop `slices {slices}`",),
         )
+    elif node.memory.text == Storage.REG:
+        context.reporter.report(
+            "bad-slices",
+            f"`{value.name}` stays in registers, so nobody takes it slice by slice",
+            node.slices.span,
+            helps=(f"drop `slices {slices}`",),
+        )
     elif slices not in legal:
         context.reporter.report(
             "bad-slices",
@@ -278,5 +302,5 @@ def _holder_helps(context: Context, algorithm: Algorithm, value: Value) -> tuple
     symbol = context.tile.group_symbol if context.tile and value.grouped else None
     group = f"[{symbol}]" if symbol else ""
     element = DType.F32 if value.element is Element.F32 else DType.BF16
-    memory = sorted(value.storages)[-1]  # `tmem` before `reg`, which cannot cross roles
+    memory = sorted(memories(context, value))[-1]  # `tmem` before `reg`, which cannot cross roles
     return (f"add `{memory} {value.name}{group} : {element}[{', '.join(value.dims)}]`",)

@@ -10,6 +10,7 @@ from ..algorithm import Algorithm, Engine, Op, Space
 from ..diagnostics import Label, Note, Span, quoted
 from ..syntax import ast
 from ..types import Storage
+from .check_buffers import memories
 from .context import Context
 from .program import Buffer, GroupRef, OpUse, Role
 
@@ -259,9 +260,18 @@ class _Checks:
             )
 
     def masked_loop(self, role: Role) -> None:
-        """A loop with the mask runs all of its ops for the same step."""
+        """A loop with the mask runs all of its ops for the same step, unless matmuls lag behind.
+
+        Where the role keeps matmuls in flight its first and last laps stand by themselves, and the
+        mask with them; that is built for a lag of one step.
+        """
         loop = self.placed.parts[role.name].loop
         masking = [use for use in loop if use.op.masks]
+        matmuls = [use for use in loop if use.op.engine is Engine.MMA]
+        if masking and matmuls and self.context.target.joins:
+            ahead = masking[0].offset
+            if all(ahead - 1 <= use.offset <= ahead for use in loop):
+                return
         others = [use for use in loop if masking and use.offset != masking[0].offset]
         if others:
             self.context.not_built(
@@ -352,8 +362,8 @@ class _Checks:
                     ),
                 ),
                 helps=(
-                    f"place {quoted([first.op.name, last.op.name], 'and')} in one role, or declare "
-                    f"`{value}` as `tmem`",
+                    f"place {quoted([first.op.name, last.op.name], 'and')} in one role"
+                    + self._or_elsewhere(value),
                 ),
             )
         elif any(use.group_ref is GroupRef.EVERY and len(use.groups) > 1 for use in users):
@@ -362,8 +372,13 @@ class _Checks:
                 f"`{value}` is in registers, and `{roles[0]}` runs the groups one after the other",
                 last.span,
                 notes=(declared,),
-                helps=(f"place its ops in a role over the groups, or declare `{value}` as `tmem`",),
+                helps=(f"place its ops in a role over the groups{self._or_elsewhere(value)}",),
             )
+
+    def _or_elsewhere(self, value: str) -> str:
+        """Return what else helps where the target has another memory for a value."""
+        others = memories(self.context, self.algorithm.value(value)) - {Storage.REG}
+        return f", or declare `{value}` as {quoted(sorted(others))}" if others else ""
 
 
 def _last_index(use: OpUse) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from ..algorithm import ALGORITHMS
-from ..diagnostics import quoted
+from ..diagnostics import Span, quoted
 from ..syntax import ast
 from ..target import TARGETS
 from ..types import DType
 from .context import Context, first_word
-from .program import Problem, TileShape
+from .program import Layout, Problem, TileShape
 
 #: Words of the language that a later version builds.
 LATER_ALGORITHMS = ("attention.backward",)
 
-#: What MMA tiles and vectors of this target are made for.
-ROWS = (128,)
+#: What matmuls and vectors are made for; query rows are the target's.
 KEYS = (64, 128)
 HEAD_DIMS = (64, 128)
+INPUTS = (DType.BF16, DType.FP16)
 MOST_GROUPS = 4
 
 
@@ -40,7 +40,11 @@ def check_algorithm(context: Context) -> None:
     else:
         built = quoted(f"target {name}" for name in TARGETS)
         context.not_built(f"`{tree.target.text}`", tree.target.span, f"write {built}")
-    if tree.pair is not None:
+    if tree.pair is not None and context.target.joins:
+        context.lacks(
+            "`pair` of CTAs", tree.pair.word.span, "leave it out: one CTA works on a tile"
+        )
+    elif tree.pair is not None:
         context.not_built("`pair`", tree.pair.word.span, "leave it out: one CTA works on a tile")
 
 
@@ -62,15 +66,27 @@ def check_problem(context: Context) -> Problem | None:
         return None
     head_dim = _head_dim(context, problem)
     dtype = _dtype(context, problem)
-    for field, node, built in (("q", problem.q, "broadcast"), ("kv", problem.kv, "jagged")):
+    q = _chosen(context, "q", problem.q)
+    for field, node, built in (("q", q, Layout), ("kv", problem.kv, (Layout.JAGGED,))):
         if node is None:
-            _missing_field(context, problem, f"{field} {built}")
-        elif node.text != built:
-            context.not_built(f"`{field} {node.text}`", node.span, f"write `{field} {built}`")
+            _missing_field(context, problem, f"{field} {next(iter(built))}")
+        elif node.text not in list(built):
+            words = quoted([f"{field} {layout}" for layout in built])
+            context.not_built(f"`{field} {node.text}`", node.span, f"write {words}")
     mask = problem.mask
     if mask is not None and mask.kind.text != "none":
         context.not_built(f"`mask {mask.kind.text}`", mask.kind.span, "write `mask none`")
-    return Problem(head_dim=head_dim, dtype=dtype, mask="none")
+    rows = Layout(q.text) if q is not None and q.text in list(Layout) else Layout.BROADCAST
+    return Problem(head_dim=head_dim, dtype=dtype, q=rows, mask="none")
+
+
+def _chosen(context: Context, field: str, node: ast.Name | ast.OneOf | None) -> ast.Name | None:
+    """Return the word that a field says for this instance."""
+    if not isinstance(node, ast.OneOf):
+        return node
+    word = context.instance.choose(field, node)
+    assert isinstance(word, ast.Name)
+    return word
 
 
 def _missing_field(context: Context, problem: ast.Problem, words: str) -> None:
@@ -88,9 +104,11 @@ def _head_dim(context: Context, problem: ast.Problem) -> int:
         _missing_field(context, problem, "head_dim 128")
         return 128
     if isinstance(node, ast.OneOf):
-        instances = "one text for several head dimensions"
-        context.not_built(instances, first_word(node.span), "write one number")
-        return 128
+        chosen = context.instance.choose("head_dim", node)
+        if isinstance(chosen, ast.Name):
+            _no_value(context, "head_dim", chosen.span, quoted(map(str, HEAD_DIMS)))
+            return 128
+        node = chosen
     context.dims["d"] = node.value
     if node.value not in HEAD_DIMS:
         _not_among(context, "`head_dim`", node, HEAD_DIMS)
@@ -109,14 +127,29 @@ def _not_among(context: Context, what: str, node: ast.Number, legal: tuple[int, 
 
 def _dtype(context: Context, problem: ast.Problem) -> DType:
     node = problem.dtype
+    if isinstance(node, ast.OneOf):
+        chosen = context.instance.choose("dtype", node)
+        if isinstance(chosen, ast.Number):
+            _no_value(context, "dtype", chosen.span, quoted(INPUTS))
+            return DType.BF16
+        node = chosen
     if node is None:
         _missing_field(context, problem, "dtype bf16")
-    elif isinstance(node, ast.OneOf):
-        instances = "one text for several element types"
-        context.not_built(instances, first_word(node.span), "write one type")
-    elif node.text != DType.BF16:
-        context.not_built(f"`dtype {node.text}`", node.span, "write `dtype bf16`")
+    elif node.text not in INPUTS:
+        words = quoted(f"dtype {name}" for name in INPUTS)
+        context.not_built(f"`dtype {node.text}`", node.span, f"write {words}")
+    else:
+        return DType(node.text)
     return DType.BF16
+
+
+def _no_value(context: Context, field: str, span: Span, legal: str) -> None:
+    context.reporter.report(
+        "bad-size",
+        f"`{span.text}` is no value of `{field}`",
+        span,
+        helps=(f"write {legal}",),
+    )
 
 
 def check_tile(context: Context) -> None:
@@ -132,7 +165,7 @@ def check_tile(context: Context) -> None:
             context.twice("size", size.symbol, first.symbol.span)
     values = {
         symbol: _size(context, tile, sizes.get(symbol), symbol, legal)
-        for symbol, legal in (("m", ROWS), ("n", KEYS))
+        for symbol, legal in (("m", (context.target.rows,)), ("n", KEYS))
     }
     context.dims |= {symbol: value or 128 for symbol, value in values.items()}
     for size in sizes.values():
@@ -169,7 +202,10 @@ def _size(
             "missing-size",
             f"the tile says no `{symbol}`",
             first_word(tile.span),
-            helps=(f"add `{symbol} 128`" + (", or `m 128 x 2 as g`" if symbol == "m" else ""),),
+            helps=(
+                f"add `{symbol} {legal[-1]}`"
+                + (f", or `m {legal[-1]} x 2 as g`" if symbol == "m" else ""),
+            ),
         )
         return None
     value = context.number(size.size, 128)

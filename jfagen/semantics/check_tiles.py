@@ -78,7 +78,8 @@ def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Tile
     asker = node.asked_by.text if node.asked_by else _asker(context)
     if not context.target.clc:
         instead = "write `next static deal zigzag`"
-        context.not_built(f"`clc` on `{context.target.name}`", node.source.span, instead)
+        context.lacks("`clc`: its CTAs cannot ask for tiles", node.source.span, instead)
+        return None
     if node.deal is not None:
         report(
             "bad-tiles",

@@ -9,6 +9,7 @@ from ..algorithm import Algorithm
 from ..diagnostics import Label, Note, Reporter, Span, did_you_mean, quoted
 from ..syntax import ast
 from ..target import SM_100A, Target
+from .instances import Instance
 from .program import Buffer, Role, TileShape
 
 #: Warps that a role may have.
@@ -23,10 +24,12 @@ class Context:
         tile: None where the number of groups is not known; then no index is checked.
         broken: a declaration of a buffer was refused, so that a name may be missing because of it.
         strange: symbols that were reported as no group index, each once.
+        instance: which of the values that the problem offers are built this time.
     """
 
     reporter: Reporter
     tree: ast.Schedule
+    instance: Instance
     algorithm: Algorithm | None = None
     target: Target = SM_100A
     tile: TileShape | None = None
@@ -50,6 +53,12 @@ class Context:
             "not-built", f"{what} is not built yet", span, notes=notes, helps=(instead,)
         )
 
+    def lacks(self, what: str, span: Span, instead: str) -> None:
+        """Report a word for something that the target does not have."""
+        self.reporter.report(
+            "target-lacks", f"`{self.target.name}` has no {what}", span, helps=(instead,)
+        )
+
     def twice(self, kind: str, name: ast.Name, first: Span) -> None:
         """Report a second declaration."""
         self.reporter.report(
@@ -61,16 +70,13 @@ class Context:
         )
 
     def number(self, count: ast.Count | None, default: int) -> int:
-        """Return a plain number; cases and tuning sets are not built yet."""
+        """Return a plain number, that of the instance; tuning sets are not built yet."""
         if count is None:
             return default
         if isinstance(count, ast.Number):
             return count.value
         if isinstance(count, ast.Cases):
-            case = count.cases[0].span.to(count.cases[-1].span)
-            what = "a number that depends on the instance"
-            self.not_built(what, case, f"write `{count.default.value}` alone")
-            return count.default.value
+            return self.instance.number(count)
         self.not_built("`tune`", first_word(count.span), f"write `{count.default.value}`")
         return count.default.value
 

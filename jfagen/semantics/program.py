@@ -14,6 +14,13 @@ from ..target import Target
 from ..types import DType, Storage
 
 
+class Layout(StrEnum):
+    """How the rows of a tensor belong to sequences."""
+
+    BROADCAST = "broadcast"
+    JAGGED = "jagged"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What is computed.
@@ -21,11 +28,13 @@ class Problem:
     Attributes:
         head_dim: columns of q, k and v.
         dtype: element type of the inputs and of out.
+        q: the same queries for every sequence, or packed ones of each.
         mask: the mask's name; `none` only hides what lies outside a sequence.
     """
 
     head_dim: int
     dtype: DType
+    q: Layout
     mask: str
 
 
@@ -155,6 +164,7 @@ class OpUse:
         group_ref: no group at all, every group in turn, the replica's own, or one fixed group.
         groups: the groups that it runs for, over all replicas of its role.
         offset: it runs for step `i + offset` where the loop variable is `i`; 0 for per-tile ops.
+        turn: which of its role's turns it stands in; -1 outside of all.
     """
 
     op: Op
@@ -162,6 +172,7 @@ class OpUse:
     groups: tuple[int, ...]
     offset: int
     span: Span = field(compare=False)
+    turn: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +197,11 @@ class RoleProgram:
         that runs ahead therefore asks when its work on the tile is done, any other one before.
         """
         return any(use.op.engine is Engine.LOAD for use in self.uses())
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its replicas take turns."""
+        return any(use.turn >= 0 for use in self.loop)
 
     def uses(self) -> tuple[OpUse, ...]:
         """Return every op use in order."""
@@ -262,6 +278,15 @@ class Program:
             if program.role.name == role:
                 return program
         raise KeyError(role)
+
+    def joins(self, op: Op) -> bool:
+        """Return whether the role that issues `op`, a matmul, waits for its end itself."""
+        return op.engine is Engine.MMA and self.target.joins
+
+    def registers_of(self, op: Op) -> frozenset[str]:
+        """Return the values that `op` touches and that live in registers."""
+        values = {access.value for access in op.accesses()}
+        return frozenset(v for v in values if self.holder(v).storage is Storage.REG)
 
     def uses_per_tile_step(self, buffer: Buffer) -> int:
         """Return how many uses of `buffer` one step makes; 0 if it has one use a tile."""

@@ -101,7 +101,7 @@ class Problem(Node):
 
     head_dim: Number | OneOf | None
     dtype: Name | OneOf | None
-    q: Name | None
+    q: Name | OneOf | None
     kv: Name | None
     mask: Mask | None
 

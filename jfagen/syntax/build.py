@@ -104,6 +104,8 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
     def elements(self, meta: Meta, *values: ast.Name) -> tuple[ast.Name, ...]:
         return values
 
+    layouts = elements
+
     def one_of(self, meta: Meta, values: tuple[ast.Name | ast.Number, ...]) -> ast.OneOf:
         return ast.OneOf(values=values, span=self._span(meta))
 

@@ -17,17 +17,20 @@ Assumes: the table of ops says truly what each op touches; the round trip holds 
 
 from __future__ import annotations
 
-from ...algorithm import Mode, Op, Space
+from ...algorithm import Mode, Op
 from ...diagnostics import Diagnostic, Label, Note, quoted
-from ...passes.dependences import find_dependences
+from ...passes.dependences import find_dependences, sequential_key
 from ...passes.needed import Illegal
+from ...plan import tile_moves
 from ...semantics.program import OpUse, Program, RoleProgram
-from ...types import Storage
 from ..subject import Subject
 from ..witness import illegal_order
 
 ID = "complete"
 PROVES = "every op placed once, every value written before it is read, every output written"
+
+#: Steps of a tile in which every distance between two ops of a loop has shown itself.
+MOST_STEPS = 3
 
 
 def check(subject: Subject) -> list[Diagnostic]:
@@ -69,19 +72,42 @@ def _registers(subject: Subject) -> list[Diagnostic]:
 
 
 def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
-    """A value that lives in registers is made before it is used, in the same lap."""
-    found: list[Diagnostic] = []
-    made: dict[str, OpUse] = {}
-    for use in role_program.uses():
-        for access in use.op.accesses():
-            if program.holder(access.value).storage is not Storage.REG:
-                continue
-            if access.mode is not Mode.READ:
-                made[access.value] = use
-                continue
-            maker = made.get(access.value)
-            if maker is None or (maker.offset != use.offset and use.op.space is Space.STEP):
-                found.append(_too_soon(program, role_program, use, access.value))
+    """A value in registers is what the sequential program has there, whenever it is used."""
+    steps = MOST_STEPS + max((abs(use.offset) for use in role_program.loop), default=0)
+    places = sequential_key(program.algorithm)
+    moves = [(move.use, move.step) for move in tile_moves(program, role_program, steps)]
+
+    def in_sequence(move: tuple[OpUse, int]) -> tuple[int, int, int]:
+        phase, index = places[move[0].op.name]
+        return (phase, move[1], index)
+
+    wanted = _makers(program, sorted(moves, key=in_sequence))
+    real = _makers(program, moves)
+    strange = dict.fromkeys(
+        (id(use), value)
+        for use, step in moves
+        for value in sorted(program.registers_of(use.op))
+        if wanted.get((id(use), step, value)) != real.get((id(use), step, value))
+    )
+    uses = {id(use): use for use in role_program.uses()}
+    return [_too_soon(program, role_program, uses[use], value) for use, value in strange]
+
+
+def _makers(
+    program: Program, moves: list[tuple[OpUse, int]]
+) -> dict[tuple[int, int, str], tuple[str, int] | None]:
+    """Return for every read of a register value: the op and step that wrote it last."""
+    last: dict[str, tuple[str, int]] = {}
+    found: dict[tuple[int, int, str], tuple[str, int] | None] = {}
+    for use, step in moves:
+        touched = [a for a in use.op.accesses() if a.value in program.registers_of(use.op)]
+        for access in touched:
+            overwrites = access.mode is Mode.UPDATE and step < access.first_read
+            if access.mode is not Mode.WRITE and not overwrites:
+                found[id(use), step, access.value] = last.get(access.value)
+        for access in touched:
+            if access.mode is not Mode.READ and step >= access.first_step - (step < 0):
+                last[access.value] = (use.op.name, step)
     return found
 
 
@@ -89,8 +115,8 @@ def _too_soon(program: Program, role_program: RoleProgram, use: OpUse, value: st
     maker = program.algorithm.writers(value)[0].name
     return Diagnostic(
         id="incomplete",
-        message=f"`{use.op.name}` uses `{value}` from registers, which `{role_program.role.name}` "
-        f"has not made yet in this lap",
+        message=f"`{use.op.name}` uses `{value}` from registers, where `{role_program.role.name}` "
+        f"does not have the right one at that time",
         label=Label(span=use.span),
         notes=(
             Note(
@@ -98,7 +124,7 @@ def _too_soon(program: Program, role_program: RoleProgram, use: OpUse, value: st
                 label=Label(span=program.holder(value).span),
             ),
         ),
-        helps=(f"place `{maker}` before it, for the same step",),
+        helps=(f"place `{maker}` before it, for the same step, or after it, for the next one",),
     )
 
 

@@ -23,8 +23,8 @@ from ...algorithm import Engine, Space
 from ...diagnostics import Diagnostic, Label
 from ...graph.closure import find_cycle, has_cycle_without_progress
 from ...passes.channels import Arrival, Channel
-from ...plan import Plan, Site
-from ...semantics.program import GroupRef, OpUse
+from ...plan import Plan, Site, tile_moves
+from ...semantics.program import GroupRef, OpUse, Role, RoleProgram
 from ..subject import Subject
 from ..witness import deadlock, trips_words
 
@@ -93,18 +93,16 @@ def steady_edges(subject: Subject) -> list[Marked]:
     edges: list[Marked] = []
     for role_program in plan.program.role_programs:
         for replica in range(role_program.role.replicas):
-            chain = [
-                (name, use.offset)
-                for use in role_program.loop
-                for group in _groups(use, replica)
-                for name in _issues(plan, use, group)
+            chain = _steady_lap(plan, role_program, replica)
+            edges += [
+                (first, second, after - before)
+                for (first, before), (second, after) in pairwise(chain)
             ]
-            laps = [
-                *pairwise(chain),
-                *([(chain[-1], chain[0])] if chain else []),
-            ]
-            for index, ((first, before), (second, after)) in enumerate(laps):
-                edges.append((first, second, after - before + (index == len(chain) - 1)))
+            if chain:
+                (first, after), (last, before) = chain[0], chain[-1]
+                edges.append((last, first, after - before + 1))
+        if role_program.takes_turns:
+            edges += _turns(role_program.role)
     edges += _asynchronous(plan)
     for channel in subject.sync.channels:
         if channel.per is Space.STEP:
@@ -112,17 +110,49 @@ def steady_edges(subject: Subject) -> list[Marked]:
     return edges
 
 
-def _groups(use: OpUse, replica: int) -> tuple[int, ...]:
-    return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
+def _steady_lap(plan: Plan, role_program: RoleProgram, replica: int) -> list[tuple[str, int]]:
+    """Return what a role does in one lap of the endless loop: (event, its step in lap 0)."""
+    offsets = [use.offset for use in role_program.loop]
+    if not offsets:
+        return []
+    span = max(offsets) - min(offsets)
+    around = tile_moves(plan.program, role_program, 2 * span + 3).laps
+    lap = min(around) + span + 1
+    name = role_program.role.name
+    chain: list[tuple[str, int]] = []
+    for move in around[lap]:
+        if move.takes_turn:
+            chain.append((_turn(name, replica), 0))
+        joins = list(move.joins)
+        for site in _sites(plan, move.use, replica):
+            while joins and joins[0].point <= site.point:
+                join = joins.pop(0)
+                matmuls = _sites(plan, join.use, replica)
+                chain += [(_done(plan, matmul), join.step - lap) for matmul in matmuls]
+            chain.append((_name(site), move.step - lap))
+            if move.use.op.engine is Engine.STORE:
+                chain.append((_done(plan, site), move.step - lap))
+        if move.passes_turn:
+            chain.append((f"{_turn(name, replica)} passed", 0))
+    return chain
 
 
-def _issues(plan: Plan, use: OpUse, group: int) -> list[str]:
-    names: list[str] = []
-    for site in plan.sites[use.op.name, group]:
-        names.append(_name(site))
-        if use.op.engine is Engine.STORE:
-            names.append(_done(plan, site))
-    return names
+def _turn(role: str, replica: int) -> str:
+    return f"turn of {role}[{replica}]"
+
+
+def _turns(role: Role) -> list[Marked]:
+    """Return the order of turns: replica after replica, and round again one lap later."""
+    return [
+        (f"{_turn(role.name, replica)} passed", _turn(role.name, after), int(after == 0))
+        for replica in range(role.replicas)
+        for after in ((replica + 1) % role.replicas,)
+    ]
+
+
+def _sites(plan: Plan, use: OpUse, replica: int) -> list[Site]:
+    groups = (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
+    return [site for group in groups for site in plan.sites[use.op.name, group]]
 
 
 def _name(site: Site) -> str:

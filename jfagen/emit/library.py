@@ -1,0 +1,46 @@
+"""The templates of one kernel's mathematics: for its algorithm, its target and its query rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..semantics.program import Program
+from .names import ELEMENTS
+from .render import macros, render
+from .view import OpView
+
+
+class Library:
+    """Spells what an algorithm's templates say; views hold everything that is decided."""
+
+    def __init__(self, program: Program) -> None:
+        """Find the templates of a program."""
+        self._folder = program.algorithm.name
+        self._target = f"{self._folder}/{program.target.name}"
+        self._queries = f"{self._folder}/q_{program.problem.q}"
+        tile_rows = "GROUPS * BLOCK_M" if program.tile.groups > 1 else "BLOCK_M"
+        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", tile_rows=tile_rows)
+        words = {"dtype": ELEMENTS[program.problem.dtype], "rows": self.rows}
+        self._ops = [
+            macros(f"{folder}/ops.py.jinja", **words) for folder in (self._target, self._folder)
+        ]
+
+    def spell(self, macro: str, view: OpView) -> str:
+        """Return the text of one op: by the macro of its target, or by that of all of them."""
+        own, common = self._ops
+        text: str = getattr(own if hasattr(own, macro) else common, macro)(view)
+        return text
+
+    def maths(self, values: dict[str, object]) -> str:
+        """Return the constants and functions that the ops call."""
+        borders = macros(f"{self._folder}/borders.py.jinja")
+        path = f"{self._target}/maths.py.jinja"
+        return render(path, rows=self.rows, borders=borders, **values).rstrip("\n")
+
+    def parameters(self, values: dict[str, object]) -> str:
+        """Return the kernel's parameters, one a line."""
+        return render(f"{self._queries}/parameters.py.jinja", **values)
+
+    def host(self, values: dict[str, object]) -> str:
+        """Return the launcher."""
+        return render(f"{self._queries}/host.py.jinja", **values).rstrip("\n")

@@ -1,0 +1,75 @@
+"""Instances: one text for several kernels, each planned and proved by itself.
+
+`head_dim in {128, 64}` offers two values; with `dtype in {bf16, fp16}` there are four kernels. The
+first values make the kernel that has no suffix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from ..syntax import ast
+
+#: The fields of a problem that may offer several values, in the order of a kernel's name.
+FIELDS = ("q", "head_dim", "dtype")
+#: How a chosen head dimension is told in a name.
+_PREFIX = {"head_dim": "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One choice of values.
+
+    Attributes:
+        values: field -> the chosen value, as text, for every field that offers several.
+        offered: field -> all of them, in the order of the schedule.
+    """
+
+    values: dict[str, str]
+    offered: dict[str, tuple[str, ...]]
+
+    @property
+    def suffix(self) -> str:
+        """Return what tells this kernel from the first one: empty, or such as `_jagged_d64`."""
+        parts = [
+            f"_{_PREFIX.get(field, '')}{value}"
+            for field, value in self.values.items()
+            if value != self.offered[field][0]
+        ]
+        return "".join(parts)
+
+    def choose(self, field: str, node: ast.OneOf) -> ast.Name | ast.Number:
+        """Return the node of the chosen value."""
+        return next(value for value in node.values if _text(value) == self.values[field])
+
+    def number(self, count: ast.Cases) -> int:
+        """Return the number of the first case that holds, or the one before them."""
+        for case in count.cases:
+            if self.values.get(case.field.text) == _text(case.value):
+                return case.number.value
+        return count.default.value
+
+
+def instances(tree: ast.Schedule) -> tuple[Instance, ...]:
+    """Return every choice; the first one takes the first value of every field."""
+    said = {field: getattr(tree.problem, field, None) for field in FIELDS}
+    offered = {
+        field: tuple(_text(value) for value in node.values)
+        for field, node in said.items()
+        if isinstance(node, ast.OneOf)
+    }
+    fixed = {
+        field: _text(node)
+        for field, node in said.items()
+        if isinstance(node, ast.Name | ast.Number)
+    }
+    known = {**{field: (value,) for field, value in fixed.items()}, **offered}
+    return tuple(
+        Instance(dict(zip(known, values, strict=True)), known)
+        for values in product(*known.values())
+    )
+
+
+def _text(node: ast.Name | ast.Number) -> str:
+    return node.text if isinstance(node, ast.Name) else str(node.value)
