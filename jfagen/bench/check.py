@@ -9,6 +9,7 @@ backward by 4.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The largest error over the sample and where it is; `error` is NaN where a result is."""
+    """The largest error over the sample and where it is; infinite where a result is NaN."""
 
     error: float
     tolerance: float
@@ -75,9 +76,14 @@ def sample_pairs(case: Case) -> tuple[Pair, ...]:
             break
         chosen[b] = None
     sequences, heads = list(chosen), case.shape.heads
-    count = max(len(sequences), min(heads, _PAIRS))
+    count = min(_PAIRS, len(sequences) * heads)
+    # Sequences and heads turn together; after `cycle` pairs they would meet again.
+    cycle = math.lcm(len(sequences), heads)
     return tuple(
-        Pair(sequence=sequences[index % len(sequences)], head=(heads - 1 - index) % heads)
+        Pair(
+            sequence=sequences[index % len(sequences)],
+            head=(heads - 1 - index - index // cycle) % heads,
+        )
         for index in range(count)
     )
 
@@ -114,7 +120,7 @@ def compare(
             b, h = pair.sequence, pair.head
             got = results[which][starts[b] : starts[b + 1], h].double()
             error = _row_error(got, reference_of[which], floor=name != "out")
-            if not error <= worst.error:
+            if error > worst.error:
                 keys = case.lengths[b]
                 where = f"{name} of sequence {b} ({keys} keys), head {h}"
                 worst = Checked(error=error, tolerance=worst.tolerance, where=where)
@@ -129,9 +135,8 @@ def _row_error(got: Tensor, expected: Tensor, *, floor: bool) -> float:
     if floor:
         size = size.clamp(min=float(size.square().mean().sqrt()))
     size = torch.where(size > 0, size, torch.ones_like(size))
-    errors = difference / size
-    # `max` of a tensor with NaN is NaN, which no tolerance takes.
-    return float(errors.max())
+    # NaN compares as neither larger nor smaller: it would be lost among the errors of others.
+    return float((difference / size).nan_to_num(nan=torch.inf, posinf=torch.inf).max())
 
 
 def _pair_reference(inputs: Inputs, pair: Pair) -> tuple[Tensor, ...]:

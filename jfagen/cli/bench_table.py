@@ -30,7 +30,8 @@ def head_lines(head: Head) -> list[str]:
         f"asked     {head.direction}, {head.dtype}, lengths of seed {seeds}, {head.rounds} rounds",
     ]
     lines += [f"note      {name}: {note}" for name, notes in head.notes.items() for note in notes]
-    return lines + [f"missing   {name}: {reason}" for name, reason in head.missing.items()]
+    lines += [f"missing   {name}: {reason}" for name, reason in head.missing.items()]
+    return [*lines, ""]
 
 
 def reading_words(reading: Reading | None) -> str:
@@ -67,16 +68,17 @@ def result_table(report: Report) -> Table:
 
 
 def reason_lines(rows: Sequence[Measurement]) -> list[str]:
-    """Return why providers were not measured: a line for each reason, with its shapes."""
+    """Return why providers were not measured, after an empty line: each reason with its shapes."""
     groups: dict[tuple[str, Status, str], list[str]] = {}
     for row in rows:
         if row.status is not Status.MEASURED:
             shapes = groups.setdefault((row.provider, row.status, row.reason), [])
             shapes.append(row.case.shape.name)
-    return [
+    lines = [
         f"{provider} {status}: {reason} ({_some(list(dict.fromkeys(shapes)))})"
         for (provider, status, reason), shapes in groups.items()
     ]
+    return ["", *lines] if lines else []
 
 
 def closing_lines(report: Report) -> list[str]:
@@ -93,7 +95,7 @@ def closing_lines(report: Report) -> list[str]:
     if len(lines) == 1:
         lines = [f"no geometric means: nothing was measured beside {baseline}"]
     lines += [f"caution   {caution}" for caution in cautions(report)]
-    return [*lines, f"after     {reading_words(report.after)}"]
+    return ["", *lines, f"after     {reading_words(report.after)}"]
 
 
 def list_lines(providers: Mapping[str, str | None], gpu: str | None) -> list[str]:
