@@ -68,8 +68,8 @@ def _torch(facts: Facts) -> Iterator[Line]:
         message = torch.error or "torch is not installed"
         yield _line("torch", Level.WRONG, message, INSTALL_ORDER)
         return
-    built = f"CUDA {torch.cuda}" if torch.cuda else "no CUDA"
-    message = f"{torch.version}, built for {built}"
+    built = f"for CUDA {torch.cuda}" if torch.cuda else "without CUDA"
+    message = f"{torch.version}, built {built}"
     if torch.error:
         help = "the driver may be too old for this torch: `nvidia-smi` names its CUDA"
         yield _line("torch", Level.WRONG, f"{message}: {torch.error}", help)
