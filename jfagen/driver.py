@@ -20,8 +20,9 @@ from .proof import Proof, Resources, Subject, count_resources, make_subject, pro
 from .proof.witness import illegal_order
 from .readback import TEXT_RULES, Finding, ReadbackError, verify_text
 from .semantics import check
+from .semantics.instances import Instance, instances
 from .semantics.program import Program
-from .syntax import parse
+from .syntax import ast, parse
 
 T = TypeVar("T")
 
@@ -31,9 +32,11 @@ class Compiled:
     """Everything that is known about one schedule.
 
     Attributes:
+        instance: which kernel of the text it is.
         seconds: pass -> wall time.
     """
 
+    instance: Instance
     program: Program
     plan: Plan
     placement: Placement
@@ -60,14 +63,24 @@ class _Clock:
 
 
 def compile_source(source: SourceFile) -> Compiled:
-    """Compile one schedule to the text of one proved kernel.
+    """Compile a schedule to the text of one proved kernel: its first instance.
 
     Raises:
         CompileError: with every finding of the first pass that refuses.
     """
     clock = _Clock()
     tree = clock("parse", lambda: parse(source))
-    program = clock("check", lambda: check(tree, source))
+    return _compile(source, tree, instances(tree)[0], clock)
+
+
+def compile_instances(source: SourceFile) -> tuple[Compiled, ...]:
+    """Compile every instance of a schedule; as `compile_source`."""
+    tree = parse(source)
+    return tuple(_compile(source, tree, instance, _Clock()) for instance in instances(tree))
+
+
+def _compile(source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock) -> Compiled:
+    program = clock("check", lambda: check(tree, source, instance))
     plan = clock("plan", lambda: make_plan(program))
     placement = clock("place", lambda: place(plan))
     families = clock("depend", lambda: _legal(plan, needed_families(plan, placement.layout)))
@@ -82,6 +95,7 @@ def compile_source(source: SourceFile) -> Compiled:
     if findings:
         raise CompileError([_text_finding(program, kernel.text, found) for found in findings])
     return Compiled(
+        instance=instance,
         program=program,
         plan=plan,
         placement=placement,
@@ -173,6 +187,11 @@ def shown_path(path: Path) -> str:
 def compile_file(path: Path) -> Compiled:
     """Compile the schedule in a file; as `compile_source`, and OSError if it cannot be read."""
     return compile_source(SourceFile.from_path(path, shown_path(path)))
+
+
+def compile_all_of(path: Path) -> tuple[Compiled, ...]:
+    """Compile every instance of the schedule in a file; as `compile_file`."""
+    return compile_instances(SourceFile.from_path(path, shown_path(path)))
 
 
 def emit_text(path: Path) -> str:

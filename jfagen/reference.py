@@ -1,4 +1,4 @@
-"""Broadcast-Q jagged attention in float64 numpy, to compare kernels with."""
+"""Jagged attention in float64 numpy, to compare kernels with: broadcast-Q, or packed queries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,34 @@ def round_to_bfloat16(values: npt.ArrayLike) -> Float:
     return np.where(np.isfinite(single), rounded.view(np.float32), single).astype(np.float64)
 
 
+def round_to_input(values: npt.ArrayLike, dtype: str) -> Float:
+    """Return values rounded to the input type, `bf16` or `fp16`, in float64."""
+    if dtype == "fp16":
+        with np.errstate(over="ignore"):
+            return np.asarray(values, np.float16).astype(np.float64)
+    return round_to_bfloat16(values)
+
+
 def attention(
     q: npt.ArrayLike,
     k: npt.ArrayLike,
     v: npt.ArrayLike,
     kv_offsets: npt.ArrayLike,
+    q_offsets: npt.ArrayLike | None = None,
     *,
     scale: float | None = None,
     rounded: bool = False,
+    dtype: str = "bf16",
 ) -> tuple[Float, Float]:
     """Return out [B, M, H, D] and lse [B, H, M] (natural logarithm) of one q [M, H, D].
 
     k and v are packed [T, H, D]; sequence b has the rows kv_offsets[b] to before kv_offsets[b + 1].
-    A sequence without rows gives 0 and -inf. With `rounded`, P (not its sum) and out pass through
-    bfloat16, as a kernel with 16-bit inputs does.
+    With `q_offsets` q is packed likewise [T_q, H, D], and so are out [T_q, H, D] and lse [T_q, H];
+    rows past the last offset are 0 and -inf. A sequence without keys gives 0 and -inf. With
+    `rounded`, P (not its sum) and out pass through `dtype`, as a kernel with 16-bit inputs does.
     """
+    if q_offsets is not None:
+        return _packed(q, k, v, kv_offsets, q_offsets, scale=scale, rounded=rounded, dtype=dtype)
     queries, keys, values = (np.asarray(x, np.float64) for x in (q, k, v))
     offsets: Any = np.asarray(kv_offsets)
     m, h, d = queries.shape
@@ -48,7 +61,37 @@ def attention(
         top = s.max(axis=2, keepdims=True)
         p = np.exp(s - top)
         total = p.sum(axis=2, keepdims=True)
-        weights = round_to_bfloat16(p) if rounded else p
+        weights = round_to_input(p, dtype) if rounded else p
         out[b] = np.einsum("hmn,nhd->mhd", weights / total, values[rows])
         lse[b] = (top + np.log(total))[:, :, 0]
-    return (round_to_bfloat16(out) if rounded else out), lse
+    return (round_to_input(out, dtype) if rounded else out), lse
+
+
+def _packed(
+    q: npt.ArrayLike,
+    k: npt.ArrayLike,
+    v: npt.ArrayLike,
+    kv_offsets: npt.ArrayLike,
+    q_offsets: npt.ArrayLike,
+    *,
+    scale: float | None,
+    rounded: bool,
+    dtype: str,
+) -> tuple[Float, Float]:
+    """Return out and lse of packed queries: every sequence by itself."""
+    queries, keys, values = (np.asarray(x, np.float64) for x in (q, k, v))
+    q_ends: Any = np.asarray(q_offsets)
+    kv_ends: Any = np.asarray(kv_offsets)
+    rows, heads, _ = queries.shape
+    out = np.zeros(queries.shape)
+    lse = np.full((rows, heads), -np.inf)
+    for b in range(len(q_ends) - 1):
+        mine = slice(int(q_ends[b]), int(q_ends[b + 1]))
+        theirs = slice(int(kv_ends[b]), int(kv_ends[b + 1]))
+        ends = [0, theirs.stop - theirs.start]
+        found, logs = attention(
+            queries[mine], keys[theirs], values[theirs], ends,
+            scale=scale, rounded=rounded, dtype=dtype,
+        )  # fmt: skip
+        out[mine], lse[mine] = found[0], logs[0].T
+    return out, lse

@@ -160,22 +160,31 @@ OPS = (
 
 
 def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> Probe:
-    """Return one head and one query block for each sequence; a sequence for each tile."""
+    """Return one head and one query block for each sequence; a sequence for each tile.
+
+    A kernel takes those arguments that it has: of one q for all, or of packed queries.
+    """
     offsets = [0]
     for steps in trips:
         rows = steps * constants["BLOCK_N"]
         offsets.append(offsets[-1] + (rows if full else max(rows - 1, 0)))
+    tiles = list(range(len(trips)))
+    queries = (constants.get("GROUPS", 1) - 1) * constants["BLOCK_M"] + 1
     return Probe(
         arguments={
-            "order": list(range(len(trips))),
+            "order": tiles,
+            "tile_sequences": tiles,
+            "tile_rows": [0] * len(trips),
+            "tile_count": [len(trips)],
+            "q_offsets": [queries * tile for tile in range(len(trips) + 1)],
             "kv_offsets": offsets,
             "heads": 1,
-            "queries": (constants.get("GROUPS", 1) - 1) * constants["BLOCK_M"] + 1,
+            "queries": queries,
             "sequence_tiles": 1,
             "blocks": 1,
             "tiles": len(trips),
         },
-        tile_list="order",
+        tile_lists=frozenset({"order", "tile_sequences"}),
     )
 
 

@@ -140,11 +140,11 @@ class Probe:
 
     Attributes:
         arguments: scalars and the contents of integer arrays, by parameter.
-        tile_list: the array that a role reads once for every tile that it works on.
+        tile_lists: arrays of which a role reads one once for every tile that it works on.
     """
 
     arguments: dict[str, object]
-    tile_list: str
+    tile_lists: frozenset[str]
 
 
 #: (steps of each tile, named constants of the kernel, whether last steps are full) -> arguments.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..diagnostics import CompileError, Diagnostic
-from ..driver import Compiled, compile_file, find_schedule
+from ..driver import Compiled, compile_all_of, find_schedule
 from .files import Output, State, output_path, write_all
 from .status import status_block, timing_lines
 
@@ -37,7 +37,10 @@ def build(
     """Compile schedules to kernels: all of them, or none if one is wrong."""
     compiled = compile_all(files)
     outputs = [
-        Output(path=output_path(one.program.source.path, output), text=one.kernel.text)
+        Output(
+            path=output_path(one.program.source.path, output, one.instance.suffix),
+            text=one.kernel.text,
+        )
         for one in compiled
     ]
     _refuse_twins(compiled, outputs)
@@ -58,7 +61,7 @@ def compile_all(files: list[str]) -> list[Compiled]:
     found: list[Diagnostic] = []
     for path in [find_schedule(name) for name in dict.fromkeys(files)]:
         try:
-            compiled.append(compile_file(path))
+            compiled += compile_all_of(path)
         except CompileError as error:
             found += error.diagnostics
     if found:

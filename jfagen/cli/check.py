@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ..diagnostics import CompileError, as_dict, render_all
-from ..driver import NoSuchSchedule, compile_file, find_schedule
+from ..driver import NoSuchSchedule, compile_all_of, find_schedule
 from ..readback import Finding, ReadbackError, compare, prove_text, verify_text
 from ..readback.kernel_text import parse_kernel
 from ..readback.rules import ORDER_RULES, tiles
@@ -127,9 +127,11 @@ def _departures(path: Path, text: str) -> list[Finding]:
     if origin is None:
         return []
     try:
-        one = compile_file(origin)
+        instances = compile_all_of(origin)
     except CompileError:
         return [Finding(compare.ID, (1,), f"`{origin.as_posix()}`, its schedule, is refused")]
+    kernel = parse_kernel(text).kernel
+    one = next((one for one in instances if one.program.name == kernel), instances[0])
     found = verify_text(one.plan, one.placement, one.sync, text)
     said = f"; `{origin.as_posix()}` is what the first line names: without it the text stands alone"
     return [Finding(one.rule, one.lines, one.message + said) for one in found]

@@ -47,12 +47,18 @@ class Output:
         return State.STALE if claimed == text_digest(old) else State.EDITED
 
 
-def output_path(schedule: str, directory: Path) -> Path:
-    """Return where the kernel of a schedule goes; folders below `schedules/` are kept."""
+def output_path(schedule: str, directory: Path, suffix: str = "") -> Path:
+    """Return where the kernel of a schedule goes; folders below `schedules/` are kept.
+
+    Args:
+        schedule: its path.
+        directory: where kernels go.
+        suffix: of the instance; empty for the first one.
+    """
     relative = Path(schedule)
     if relative.parts[0] == "schedules":
         relative = relative.relative_to("schedules")
-    return directory / relative.with_suffix(".py")
+    return directory / relative.with_name(f"{relative.stem}{suffix}.py")
 
 
 def write_all(outputs: list[Output]) -> list[Output]:

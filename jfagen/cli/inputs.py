@@ -82,14 +82,15 @@ def check_size(problem: Problem) -> None:
     rows = sum(problem.lengths)
     if rows > MOST_KEY_ROWS:
         raise _too_many_rows(str(rows))
-    results = problem.queries * len(problem.lengths)
-    vectors = problem.heads * problem.head_dim * (problem.queries + 2 * rows + 2 * results)
-    scores = 3 * problem.heads * problem.queries * max(problem.lengths)
+    packed = problem.query_lengths is not None
+    results = problem.query_rows * (1 if packed else len(problem.lengths))
+    vectors = problem.heads * problem.head_dim * (problem.query_rows + 2 * rows + 2 * results)
+    scores = 3 * problem.heads * problem.query_rows * max(problem.lengths)
     size = _FLOAT64_BYTES * (vectors + scores)
     if size > MOST_BYTES:
         raise wrong_call(
-            f"a problem of {problem.heads} heads, {problem.queries} query rows and {rows} key rows"
-            f" takes {size} bytes, at most {MOST_BYTES} are simulated"
+            f"a problem of {problem.heads} heads, {problem.query_rows} query rows and {rows} key"
+            f" rows takes {size} bytes, at most {MOST_BYTES} are simulated"
         )
 
 

@@ -65,6 +65,10 @@ def run(
         str, typer.Option(help="Key rows of each sequence, with commas.")
     ] = "0,1,127,128,129,0,300,517",
     queries: Annotated[int, typer.Option(min=1, help="Query rows.")] = 256,
+    query_lengths: Annotated[
+        str | None,
+        typer.Option(help="Query rows of each sequence, where they are packed; else the keys'."),
+    ] = None,
     heads: Annotated[int, typer.Option(min=1, help="Heads.")] = 2,
     head_dim: Annotated[
         int | None, typer.Option(min=16, help="Elements of a head; as the kernel says if left out.")
@@ -99,7 +103,8 @@ def run(
     _check_policy(policy)
     source = _source(file)
     _check_role(source, policy)
-    problem = _problem(rows, queries, heads, _head_dim(source, head_dim), rising)
+    packed, dtype = _packed(source, query_lengths, rows)
+    problem = _problem(rows, queries, heads, _head_dim(source, head_dim), rising, packed, dtype)
     chosen = range(seed, seed + max(seeds, 1))
     cases = [_case(problem, sms, number, policy, nan_neighbours) for number in chosen]
     failing = _run_cases(source, cases)
@@ -262,15 +267,44 @@ def _load(path: Path) -> Failure:
         raise _wrong_call(f"`{path}` {error}") from None
 
 
+def _packed(
+    source: str, asked: str | None, rows: tuple[int, ...]
+) -> tuple[tuple[int, ...] | None, str]:
+    """Return the query rows of each sequence, None for one q, and the kernel's element type."""
+    from ..machine.declared import declared_inputs
+
+    takes = declared_inputs(_text(source))
+    if not takes.jagged:
+        if asked is not None:
+            raise _wrong_call("the kernel takes one q for all sequences, without --query-lengths")
+        return None, takes.dtype
+    lengths = rows if asked is None else parse_lengths(asked)
+    if len(lengths) != len(rows):
+        raise _wrong_call(f"{len(lengths)} query lengths for {len(rows)} sequences")
+    return lengths, takes.dtype
+
+
 def _problem(
-    lengths: tuple[int, ...], queries: int, heads: int, head_dim: int, rising: bool
+    lengths: tuple[int, ...],
+    queries: int,
+    heads: int,
+    head_dim: int,
+    rising: bool,
+    packed: tuple[int, ...] | None,
+    dtype: str,
 ) -> Problem:
     try:
         from ..machine.trial import Problem
     except ImportError as error:
         raise _no_machine(error) from None
     problem = Problem(
-        lengths=lengths, queries=queries, heads=heads, head_dim=head_dim, rising=rising
+        lengths=lengths,
+        queries=queries,
+        heads=heads,
+        head_dim=head_dim,
+        rising=rising,
+        query_lengths=packed,
+        dtype=dtype,
     )
     check_size(problem)
     return problem

@@ -55,6 +55,33 @@ def declared_roles(text: str) -> tuple[DeclaredRole, ...]:
     return (*roles.values(), DeclaredRole(name=WHOLE_KERNEL, replicas=1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredInputs:
+    """What a kernel text takes.
+
+    Attributes:
+        jagged: whether it takes packed queries with offsets of their own.
+        dtype: element type of q, k and v: `bf16` or `fp16`.
+    """
+
+    jagged: bool = False
+    dtype: str = "bf16"
+
+
+def declared_inputs(text: str) -> DeclaredInputs:
+    """Return what the signature of a kernel text takes; broadcast bf16 where it does not say.
+
+    Raises:
+        SyntaxError: the text is no Python.
+    """
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SIGNATURE":
+            written = ast.unparse(node.value)
+            dtype = "fp16" if "tensordesc<fp16" in written else "bf16"
+            return DeclaredInputs(jagged="'q_offsets'" in written, dtype=dtype)
+    return DeclaredInputs()
+
+
 def declared_head_dim(text: str) -> int | None:
     """Return the head dimension that a kernel text is built for; None where it does not say.
 

@@ -123,8 +123,10 @@ def _torch_settings() -> Iterator[None]:
 
 
 def _matmul(left: Array, right: Array) -> Array:
+    """Return a product as the tensor core gives it: operands as they are, sums in float32."""
     torch = _torch()
-    result: Array = torch.mm(torch.from_numpy(left), torch.from_numpy(right)).numpy()
+    one, other = (torch.from_numpy(operand).to(torch.float32) for operand in (left, right))
+    result: Array = torch.mm(one, other).numpy()
     return result
 
 

@@ -29,6 +29,7 @@ class Problem:
 
     With `rising` the keys grow along each sequence, so that the running maximum of the softmax
     keeps moving and what was summed so far has to be rescaled, which normal keys hardly ask for.
+    With `query_lengths` the queries are packed, that many rows for each sequence.
     """
 
     lengths: tuple[int, ...]
@@ -36,6 +37,13 @@ class Problem:
     heads: int = 2
     head_dim: int = 128
     rising: bool = False
+    query_lengths: tuple[int, ...] | None = None
+    dtype: str = "bf16"
+
+    @property
+    def query_rows(self) -> int:
+        """Return the rows of q."""
+        return self.queries if self.query_lengths is None else sum(self.query_lengths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,26 +74,31 @@ class Result:
 
 
 def make_inputs(problem: Problem, seed: int) -> dict[str, Value]:
-    """Return the tensors of a problem: normal bfloat16 numbers and int32 offsets."""
+    """Return the tensors of a problem: normal numbers of its type and int32 offsets."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
+    dtype = torch.float16 if problem.dtype == "fp16" else torch.bfloat16
 
     def normal(rows: int) -> Value:
         shape = (rows, problem.heads, problem.head_dim)
-        return torch.randn(shape, generator=generator).to(torch.bfloat16)
+        return torch.randn(shape, generator=generator).to(dtype)
 
     offsets = [0, *accumulate(problem.lengths)]
-    q, k, v = normal(problem.queries), normal(offsets[-1]), normal(offsets[-1])
+    q, k, v = normal(problem.query_rows), normal(offsets[-1]), normal(offsets[-1])
     if problem.rising:
         ramps = [torch.linspace(0.5, _STEEPEST, rows) for rows in problem.lengths]
-        k = (k * torch.cat(ramps)[:, None, None]).to(torch.bfloat16)
-    return {
+        k = (k * torch.cat(ramps)[:, None, None]).to(dtype)
+    inputs = {
         "q": q,
         "k": k,
         "v": v,
         "kv_offsets": torch.tensor(offsets, dtype=torch.int32),
     }
+    if problem.query_lengths is not None:
+        ends = [0, *accumulate(problem.query_lengths)]
+        inputs["q_offsets"] = torch.tensor(ends, dtype=torch.int32)
+    return inputs
 
 
 def poison_neighbours(inputs: dict[str, Value]) -> tuple[dict[str, Value], list[int]]:
@@ -140,8 +153,10 @@ def run_trial(
     if second.kind is not Kind.RESULTS:
         return Result(outcome=second)
     same = all(
-        np.array_equal(before[kept], after[kept])
-        for before, after in zip(outcome.outputs, second.outputs, strict=True)
+        np.array_equal(before, after)
+        for before, after in zip(
+            _of_sequences(outcome, inputs, kept), _of_sequences(second, inputs, kept), strict=True
+        )
     )
     return Result(
         outcome=second,
@@ -152,16 +167,29 @@ def run_trial(
     )
 
 
+def _of_sequences(
+    outcome: Outcome, inputs: dict[str, Value], kept: list[int]
+) -> list[npt.NDArray[np.float64]]:
+    """Return what a run wrote for some sequences."""
+    out, lse = outcome.outputs
+    if "q_offsets" not in inputs:
+        return [out[kept], lse[kept]]
+    ends = inputs["q_offsets"].tolist()
+    rows = [row for b in kept for row in range(ends[b], ends[b + 1])]
+    return [out[rows], lse[rows]]
+
+
 def compare(outcome: Outcome, inputs: dict[str, Value], *, factor: float) -> Result:
     """Return the errors of a run's (out, lse) against float64.
 
-    The bound of out is `factor` times the error that rounding P and out to bfloat16 alone makes,
-    plus 1e-5.
+    The bound of out is `factor` times the error that rounding P and out to the input type alone
+    makes, plus 1e-5.
     """
     q, k, v = (inputs[name].float().numpy() for name in ("q", "k", "v"))
-    offsets = inputs["kv_offsets"].numpy()
-    exact_out, exact_lse = attention(q, k, v, offsets)
-    rounded_out, _ = attention(q, k, v, offsets, rounded=True)
+    offsets = [inputs[name].numpy() for name in ("kv_offsets", "q_offsets") if name in inputs]
+    dtype = "fp16" if str(inputs["q"].dtype) == "torch.float16" else "bf16"
+    exact_out, exact_lse = attention(q, k, v, *offsets)
+    rounded_out, _ = attention(q, k, v, *offsets, rounded=True, dtype=dtype)
     out, lse = outcome.outputs
     return Result(
         outcome=outcome,

@@ -55,7 +55,7 @@ class KernelText:
         """
         probe = self.algorithm.probe(trips, self.constants, full)
         recorder = Recorder(
-            _FILENAME, self.names, trips, replace(cta or Cta(), tile_list=probe.tile_list)
+            _FILENAME, self.names, trips, replace(cta or Cta(), tile_lists=probe.tile_lists)
         )
         space, roles = self._space(recorder)
         try:

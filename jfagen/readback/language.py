@@ -123,7 +123,7 @@ class Language:
             raise ReadbackError(
                 f"a load from `{pointer.name}` cannot be read back", self._recorder.line()
             )
-        if pointer.name == self._recorder.cta.tile_list:
+        if pointer.name in self._recorder.cta.tile_lists:
             self._recorder.visiting.append(int(pointer.offset))
         return Integer(pointer.contents[pointer.offset])
 

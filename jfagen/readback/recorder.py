@@ -90,13 +90,13 @@ class Cta:
         index: its id in the grid.
         number: CTAs in the grid.
         handed: tiles that cluster launch control hands it after its own; None for all of them.
-        tile_list: the array that is read once for every tile.
+        tile_lists: arrays of which one is read once for every tile.
     """
 
     index: int = 0
     number: int = 1
     handed: tuple[int, ...] | None = None
-    tile_list: str = ""
+    tile_lists: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     regions = check_regions(context)
     apart = check_apart(context, regions)
     programs = check_blocks(context) if context.algorithm is not None else ()
-    tiles = check_tiles(context)
+    tiles = check_tiles(context, problem)
     context.reporter.raise_if_any()
     loop = loop_of(tree)
     assert context.algorithm and problem and context.tile and tiles and loop

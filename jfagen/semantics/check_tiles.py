@@ -5,14 +5,29 @@ from __future__ import annotations
 from ..diagnostics import Span
 from ..syntax import ast
 from .context import Context, first_word
-from .program import NextTile, TileOrder, TileSource
+from .program import Layout, NextTile, Problem, TileOrder, TileSource
 
 _DEALS = {"zigzag": NextTile.ZIGZAG, "round_robin": NextTile.ROUND_ROBIN}
 _COST = "kv_length"
 
 
-def check_tiles(context: Context) -> TileSource | None:
+def check_tiles(context: Context, problem: Problem | None) -> TileSource | None:
     """Resolve where tiles come from."""
+    source = _source(context)
+    jagged = problem is not None and problem.q is Layout.JAGGED
+    if jagged and source is not None and source.next in (NextTile.NONE, NextTile.CLC):
+        tiles = context.tree.tiles
+        assert tiles is not None
+        place = tiles.next.source if tiles.next is not None else tiles.residency
+        context.not_built(
+            f"`{place}` with `q jagged`, where the device counts the tiles,",
+            place.span if place is not None else tiles.span,
+            "write `persistent` and `next static deal zigzag`",
+        )
+    return source
+
+
+def _source(context: Context) -> TileSource | None:
     tiles = context.tree.tiles
     if tiles is None:
         line = "tiles { persistent  order longest_first by kv_length  next static deal zigzag }"
