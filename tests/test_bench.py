@@ -299,6 +299,7 @@ def test_a_whole_run(bench, tmp_path):
                    "--png", tmp_path / "a.png")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert len(re.findall(r" 1\.500  ", result.stdout)) == 4 and "\x1b" not in result.output
+    assert "\u2026" not in result.stdout
     assert "jfagen  broadcast       1.500 over 2 cases" in result.stdout
     assert "jfagen  self and dense  1.500 over 2 cases" in result.stdout
     assert "1 of 4  few, seed 1" in result.stderr and "4 of 4  own, seed 2" in result.stderr

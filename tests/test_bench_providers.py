@@ -183,3 +183,9 @@ def test_a_broken_install_is_a_reason_too(monkeypatch):
 def test_every_provider_has_a_name_of_its_own_and_the_baseline_is_one():
     names = [one.name for one in provided.PROVIDERS]
     assert len(names) == len(set(names)) and provided.BASELINE in names
+
+
+def test_a_backward_has_notes_of_its_own():
+    forward, backward = (FlashAttention4().notes_of(direction) for direction in Direction)
+    assert backward[: len(forward)] == forward and "sum of dq" in backward[-1]
+    assert not any("dq" in note for note in forward)

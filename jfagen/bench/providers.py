@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Tensor = Any
 _REPEATED = "no broadcast mode: q is repeated for every sequence, outside of the timing"
-_NO_BATCH_SUM = "its backward leaves out the sum of dq over the batch in broadcast mode"
+_NO_BATCH_SUM = "in broadcast mode the sum of dq over the batch is left out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,9 @@ class Provider(ABC):
     """One implementation of attention."""
 
     name: ClassVar[str]
-    #: What a reader of its figures should know.
+    #: What a reader of its figures should know, and what more of those of its backward.
     notes: ClassVar[tuple[str, ...]] = ()
+    backward_notes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def available(self) -> str | None:
@@ -64,6 +65,11 @@ class Provider(ABC):
     def unfit(self, case: Case, capability: tuple[int, int] | None) -> str | None:
         """Return why it cannot compute the case on a GPU of that capability, None if it can."""
         return None
+
+    def notes_of(self, direction: Direction) -> tuple[str, ...]:
+        """Return what to know of its figures in that direction."""
+        backward = direction is Direction.BACKWARD
+        return (*self.notes, *self.backward_notes) if backward else self.notes
 
     @abstractmethod
     def operands(self, inputs: Inputs) -> Operands:
@@ -160,7 +166,8 @@ class FlashAttention4(Provider):
     """FA4's CuTe DSL kernels."""
 
     name = "fa4"
-    notes = (_REPEATED, _NO_BATCH_SUM)
+    notes = (_REPEATED,)
+    backward_notes = (_NO_BATCH_SUM,)
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""
@@ -188,7 +195,8 @@ class TorchVarlen(Provider):
     """`torch.nn.attention.varlen`: the FlashAttention that torch is built with."""
 
     name = "torch-varlen"
-    notes = (_REPEATED, _NO_BATCH_SUM)
+    notes = (_REPEATED,)
+    backward_notes = (_NO_BATCH_SUM,)
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""
@@ -215,7 +223,8 @@ class CuDNN(Provider):
     """torch's scaled dot product attention through cuDNN, for sequences of one length."""
 
     name = "cudnn"
-    notes = ("only where all lengths are equal", _REPEATED, _NO_BATCH_SUM)
+    notes = ("only where all lengths are equal", _REPEATED)
+    backward_notes = (_NO_BATCH_SUM,)
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ..nvidia_smi import Reading
 from .device import Device, versions
 from .interleave import first_line
@@ -31,7 +33,11 @@ def make_head(request: Request, device: Device) -> Head:
         rounds=request.rounds,
         baseline=BASELINE,
         missing=missing,
-        notes={one.name: one.notes for one in request.providers if one.name not in missing},
+        notes={
+            one.name: one.notes_of(request.direction)
+            for one in request.providers
+            if one.name not in missing
+        },
         before=device.reading(),
     )
 
@@ -49,7 +55,10 @@ def run(request: Request, head: Head, device: Device, stand: Stand, progress: Pr
             progress(number, name, words)
 
         try:
-            rows += measure(case, present, stand, say)
+            with warnings.catch_warnings():
+                # What libraries warn of while they compile is nothing that a user can change.
+                warnings.simplefilter("ignore")
+                rows += measure(case, present, stand, say)
         except DeviceLost as error:
             broken_off = f"{name}: the device was lost, {first_line(error)}"
             break

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -28,6 +28,7 @@ from .streams import colored
 
 Named = TypeVar("Named")
 _WRONG = 1
+_LEAST_WIDTH = 130
 _NO_GPU_HELP = (
     "it needs a GPU that the kernels are for and a CUDA build of torch; "
     "without one, `jfagen run` simulates and `jfagen bench --list` lists"
@@ -198,9 +199,11 @@ def _check_outputs(json: Path | None, png: Path | None) -> None:
 
 def _console() -> Console:
     """Return standard output; no escape codes at all where colours are unwanted."""
-    if not colored(sys.stdout):
-        return Console(highlight=False, soft_wrap=True, color_system=None)
-    return Console(highlight=False, soft_wrap=True)
+    system: Literal["auto"] | None = "auto" if colored(sys.stdout) else None
+    console = Console(highlight=False, soft_wrap=True, color_system=system)
+    # A figure that is cut off is worth less than a line that is broken.
+    console.width = max(console.width, _LEAST_WIDTH)
+    return console
 
 
 def _print(console: Console, lines: Sequence[str]) -> None:
