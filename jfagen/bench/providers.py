@@ -126,8 +126,6 @@ class Jfagen(Provider):
             targets = ", ".join(sorted({kernel.target for kernel in kernels})) or "none"
             major, minor = capability
             return f"no generated kernel for sm_{major}{minor}, only for {targets}"
-        if case.dtype is not Dtype.BF16:
-            return f"its kernels take bf16, not {case.dtype}"
         return None
 
     def operands(self, inputs: Inputs) -> Operands:
@@ -158,7 +156,10 @@ class JfagenPlan(Jfagen):
 
     def operands(self, inputs: Inputs) -> Operands:
         """Return the tensors as they are, and make the tile list."""
-        plan = importlib.import_module("jfagen").plan(inputs.kv_offsets, inputs.q_offsets)
+        rows = None if inputs.q_offsets is None else inputs.q.shape[0]
+        plan = importlib.import_module("jfagen").plan(
+            inputs.kv_offsets, inputs.q_offsets, total_queries=rows
+        )
         return self._operands(inputs, plan)
 
 

@@ -1,0 +1,129 @@
+"""Checks of arguments, before anything is launched: the tensor, its value and the rule."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+
+#: Element types of the kernels; the reference takes wider ones too.
+HEAD_DIMS = (64, 128)
+KERNEL_TYPES = (torch.bfloat16, torch.float16)
+REFERENCE_TYPES = (*KERNEL_TYPES, torch.float32, torch.float64)
+OFFSET_TYPES = (torch.int32, torch.int64)
+
+
+def check_tensors(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    types: tuple[torch.dtype, ...] = REFERENCE_TYPES,
+) -> None:
+    """Check q [M or T_q, H, D], k and v [T, H, D] of one type on one device.
+
+    Raises:
+        TypeError: one is no dense tensor, or of a type that is not among `types`.
+        ValueError: shapes or devices that do not go together.
+    """
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        _is_dense(name, tensor)
+        if tensor.dtype not in types:
+            legal = ", ".join(map(str, types))
+            raise TypeError(f"{name} has elements of type {tensor.dtype}, not one of {legal}")
+        if tensor.dim() != 3:
+            shape = list(tensor.shape)
+            raise ValueError(f"{name} has the shape {shape}, not [rows, heads, head_dim]")
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            raise TypeError(f"{name} has elements of type {tensor.dtype}, q of {q.dtype}")
+        if tensor.device != q.device:
+            raise ValueError(f"{name} is on {tensor.device}, q on {q.device}")
+        if tensor.shape[1:] != q.shape[1:]:
+            raise ValueError(
+                f"{name} has {list(tensor.shape[1:])} heads and elements, q {list(q.shape[1:])}"
+            )
+    if k.shape[0] != v.shape[0]:
+        raise ValueError(f"k has {k.shape[0]} rows, v {v.shape[0]}")
+    if q.shape[1] < 1 or q.shape[2] < 1:
+        raise ValueError(f"q has the shape {list(q.shape)}: at least one head of one element")
+
+
+def check_for_kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+    """Check what the kernels take beside what the reference does.
+
+    Raises:
+        TypeError: elements of another type.
+        ValueError: another head dimension.
+    """
+    check_tensors(q, k, v, KERNEL_TYPES)
+    if q.shape[2] not in HEAD_DIMS:
+        legal = ", ".join(map(str, HEAD_DIMS))
+        raise ValueError(f"q has a head_dim of {q.shape[2]}, kernels are built for {legal}")
+
+
+def check_offsets(name: str, offsets: torch.Tensor, device: torch.device) -> None:
+    """Check the form of offsets [B + 1]; their values are looked at where they lie.
+
+    Raises:
+        TypeError: no integers.
+        ValueError: another shape or device.
+    """
+    _is_dense(name, offsets)
+    if offsets.dtype not in OFFSET_TYPES:
+        raise TypeError(f"{name} has elements of type {offsets.dtype}, not int32 or int64")
+    if offsets.dim() != 1 or offsets.numel() < 1:
+        raise ValueError(
+            f"{name} has the shape {list(offsets.shape)}, not [sequences + 1]: it starts with 0 "
+            "and ends with the number of rows"
+        )
+    if offsets.device != device:
+        raise ValueError(f"{name} is on {offsets.device}, q on {device}")
+
+
+def check_same_batch(kv_offsets: torch.Tensor, q_offsets: torch.Tensor) -> None:
+    """Check that both offsets are for the same number of sequences; ValueError if not."""
+    if kv_offsets.numel() != q_offsets.numel():
+        raise ValueError(
+            f"kv_offsets is for {kv_offsets.numel() - 1} sequences, q_offsets for "
+            f"{q_offsets.numel() - 1}"
+        )
+
+
+def check_values(name: str, offsets: torch.Tensor, rows: int, tensor: str) -> None:
+    """Check values of offsets on the CPU: from 0, never falling, not past the rows of a tensor.
+
+    Raises:
+        ValueError: with the first sequence that is wrong.
+    """
+    values = offsets.tolist()
+    if values[0] != 0:
+        raise ValueError(f"{name}[0] is {values[0]}, not 0")
+    for sequence, (start, stop) in enumerate(pairwise(values)):
+        if stop < start:
+            raise ValueError(
+                f"{name} falls from {start} to {stop} at sequence {sequence}: it must not fall"
+            )
+    if values[-1] > rows:
+        raise ValueError(f"{name} ends with {values[-1]}, but {tensor} has {rows} rows")
+
+
+def checked_scale(scale: float | None, head_dim: int) -> float:
+    """Return the scale, 1 / sqrt(head_dim) if None; ValueError unless positive and finite."""
+    if scale is None:
+        return float(head_dim**-0.5)
+    value = float(scale)
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError(f"scale is {value}, not a positive finite number")
+    return value
+
+
+def _is_dense(name: str, tensor: torch.Tensor) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
+    if tensor.is_nested:
+        raise TypeError(
+            f"{name} is a nested tensor: pass `{name}.values()`, and `{name}.offsets()` as offsets"
+        )
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{name} has the layout {tensor.layout}, not a dense one")

@@ -1,0 +1,108 @@
+"""`attention`: the function, its checks and its contract at the edges."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import torch
+
+from . import arguments
+from .operator import attention_forward
+from .plan import Plan
+
+
+@overload
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None = ...,
+    *,
+    scale: float | None = ...,
+    return_lse: Literal[False] = ...,
+    plan: Plan | None = ...,
+    check: bool = ...,
+) -> torch.Tensor: ...
+
+
+@overload
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None = ...,
+    *,
+    scale: float | None = ...,
+    return_lse: Literal[True],
+    plan: Plan | None = ...,
+    check: bool = ...,
+) -> tuple[torch.Tensor, torch.Tensor]: ...
+
+
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+    return_lse: bool = False,
+    plan: Plan | None = None,
+    check: bool = True,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """Attention over sequences that lie packed, out = softmax(scale * q k^T) v; nothing is padded.
+
+    On GPUs that a generated kernel is built for (Hopper, B200) the kernel runs, without a host
+    synchronisation; elsewhere a slower reference in plain torch. Results of a sequence do not
+    depend on its neighbours, bit for bit. Forward only.
+
+    Args:
+        q: [M, H, D], the same queries for every sequence (broadcast mode); with `q_offsets`
+            [T_q, H, D], packed. bf16 or fp16 and D 64 or 128 on a GPU with a kernel.
+        k: [T, H, D] of q's type, the keys of the sequences one after the other.
+        v: the same of the values.
+        kv_offsets: [B + 1] int32 or int64; sequence b has the rows kv_offsets[b] to
+            kv_offsets[b + 1] of k and v. Rows past the last offset belong to nobody.
+        q_offsets: the same of packed queries; rows of q past its last value get 0 and -inf.
+        scale: positive factor of the scores; 1 / sqrt(D) if None.
+        return_lse: return the log-sum-exp of every row too.
+        plan: what `plan` returned for these offsets; made here if None.
+        check: look at the values of the offsets, unless a plan is given, which was checked.
+
+    Returns:
+        out [B, M, H, D], or [T_q, H, D], of q's type; with `return_lse` also lse [B, H, M], or
+        [T_q, H], float32, natural logarithm. A sequence without keys gives 0 and -inf.
+
+    Raises:
+        TypeError, ValueError: with the tensor, its value and the rule, before anything is launched.
+            Values of offsets on a GPU are looked at there: wrong ones trap.
+    """
+    arguments.check_tensors(q, k, v)
+    arguments.check_offsets("kv_offsets", kv_offsets, q.device)
+    if q_offsets is not None:
+        arguments.check_offsets("q_offsets", q_offsets, q.device)
+        arguments.check_same_batch(kv_offsets, q_offsets)
+    factor = arguments.checked_scale(scale, q.shape[2])
+    total_queries = None if q_offsets is None else q.shape[0]
+    if plan is not None:
+        _check_plan(plan, kv_offsets, total_queries)
+    tiles = [] if plan is None else list(plan.tiles)
+    looks = check and plan is None
+    out, lse = attention_forward(q, k, v, kv_offsets, q_offsets, factor, tiles, looks)
+    return (out, lse) if return_lse else out
+
+
+def _check_plan(plan: Plan, kv_offsets: torch.Tensor, total_queries: int | None) -> None:
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is a {type(plan).__name__}, not what `jfagen.plan` returns")
+    if plan.sequences != kv_offsets.numel() - 1:
+        raise ValueError(
+            f"the plan is for {plan.sequences} sequences, kv_offsets for {kv_offsets.numel() - 1}"
+        )
+    if plan.total_queries != total_queries:
+        raise ValueError(
+            f"the plan is for {plan.total_queries} packed query rows, q has {total_queries}"
+        )

@@ -1,0 +1,88 @@
+"""Which generated kernel computes what, and its module."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+import torch
+
+from ..paths import data_dir
+
+#: Compute capability -> the schedule of the forward, below `schedules/` without suffix.
+FORWARDS = {(10, 0): "fwd", (9, 0): "hopper/fwd"}
+#: What the first instance of a schedule is, so that its file has no suffix.
+_FIRST = {"q": "broadcast", "head_dim": 128, "dtype": "bf16"}
+_TYPES = {torch.bfloat16: "bf16", torch.float16: "fp16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a kernel has to compute.
+
+    Attributes:
+        schedule: that makes it, below `schedules/` without suffix.
+        jagged: packed queries, or one q for all sequences.
+        head_dim: elements of a head.
+        dtype: of q, k and v.
+    """
+
+    schedule: str
+    jagged: bool
+    head_dim: int
+    dtype: torch.dtype
+
+    @property
+    def name(self) -> str:
+        """Return the name of its file below `generated/`, without suffix."""
+        parts = [
+            "_jagged" if self.jagged else "",
+            "" if self.head_dim == _FIRST["head_dim"] else f"_d{self.head_dim}",
+            "" if _TYPES[self.dtype] == _FIRST["dtype"] else f"_{_TYPES[self.dtype]}",
+        ]
+        return self.schedule + "".join(parts)
+
+
+def forward_schedule(device: torch.device) -> str | None:
+    """Return the schedule whose kernels run on a device; None where only the reference does."""
+    if device.type != "cuda":
+        return None
+    return FORWARDS.get(torch.cuda.get_device_capability(device))
+
+
+@cache
+def load(wanted: Wanted) -> ModuleType:
+    """Return the module of a generated kernel.
+
+    Raises:
+        ValueError: there is no such kernel; the message says which schedule would make it.
+        ImportError: Triton with TLX is missing or broken.
+    """
+    path = data_dir("generated") / f"{wanted.name}.py"
+    if not path.is_file():
+        mode = "jagged" if wanted.jagged else "broadcast"
+        said = f"head_dim {wanted.head_dim}, dtype {_TYPES[wanted.dtype]}, q {mode}"
+        built = sorted(
+            found.stem for found in path.parent.glob(f"{wanted.schedule.rsplit('/', 1)[-1]}*.py")
+        )
+        raise ValueError(
+            f"no kernel for {said}: `schedules/{wanted.schedule}.sched` would make it, if its "
+            f"problem offered these values; built are {', '.join(built)}"
+        )
+    spec = importlib.util.spec_from_file_location(f"jfagen_kernels.{path.stem}_{_id(wanted)}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"the kernel `{path.name}` needs Triton with TLX ({error}); `jfagen doctor` says how "
+            "to install it"
+        ) from error
+    return module
+
+
+def _id(wanted: Wanted) -> str:
+    return wanted.schedule.replace("/", "_")

@@ -1,0 +1,83 @@
+"""Attention in plain torch, sequence by sequence: for CPUs and for GPUs without a kernel.
+
+Slower than a kernel, but clear, differentiable, and never larger than the scores of one block of
+query rows of one sequence.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+
+#: Query rows whose scores are in memory at a time.
+BLOCK_ROWS = 1024
+
+#: Types in which the arithmetic of a narrower type is done.
+_WIDE = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
+
+
+def reference(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return out and lse as `attention` does; reads the offsets on the host.
+
+    Args:
+        q: [M, H, D], or [T_q, H, D] with `q_offsets`.
+        k: [T, H, D].
+        v: [T, H, D].
+        kv_offsets: [B + 1] integers with values that were checked.
+        q_offsets: likewise, of packed queries.
+        scale: factor of the scores.
+
+    Returns:
+        out [B, M, H, D] or [T_q, H, D] of q's type, lse [B, H, M] or [T_q, H] float32, natural log.
+    """
+    keys = kv_offsets.tolist()
+    if q_offsets is None:
+        parts = [_one(q, k[start:stop], v[start:stop], scale) for start, stop in pairwise(keys)]
+        if not parts:
+            return q.new_empty((0, *q.shape)), q.new_empty(
+                (0, q.shape[1], q.shape[0]), dtype=torch.float32
+            )
+        return torch.stack([out for out, _ in parts]), torch.stack([lse for _, lse in parts])
+    rows = q_offsets.tolist()
+    outs: list[torch.Tensor] = []
+    logs: list[torch.Tensor] = []
+    for b in range(len(rows) - 1):
+        theirs = slice(keys[b], keys[b + 1])
+        out, lse = _one(q[rows[b] : rows[b + 1]], k[theirs], v[theirs], scale)
+        outs.append(out)
+        logs.append(lse.transpose(0, 1))
+    uncovered = q[rows[-1] :]
+    outs.append(torch.zeros_like(uncovered))
+    logs.append(_minus_infinity(uncovered, uncovered.shape[:2]))
+    return torch.cat(outs), torch.cat(logs)
+
+
+def _one(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return out [M, H, D] and lse [H, M] of one sequence."""
+    heads = q.shape[1]
+    if not k.shape[0] or not q.shape[0]:
+        return torch.zeros_like(q), _minus_infinity(q, (heads, q.shape[0]))
+    wide = _WIDE.get(q.dtype, q.dtype)
+    keys, values = (x.to(wide).transpose(0, 1) for x in (k, v))
+    outs: list[torch.Tensor] = []
+    logs: list[torch.Tensor] = []
+    for block in q.split(BLOCK_ROWS):
+        scores = block.to(wide).transpose(0, 1) @ keys.transpose(1, 2) * scale
+        lse = torch.logsumexp(scores, dim=-1)
+        outs.append((torch.exp(scores - lse[..., None]) @ values).transpose(0, 1).to(q.dtype))
+        logs.append(lse.to(torch.float32))
+    return torch.cat(outs), torch.cat(logs, dim=1)
+
+
+def _minus_infinity(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    return torch.full(shape, float("-inf"), dtype=torch.float32, device=like.device)
