@@ -1,7 +1,7 @@
 """Moves: what a role does for one tile, in order, as the schedule and the target demand it.
 
 A matmul whose result lies in registers is issued and goes on by itself; the role waits for it just
-before the first point that touches the result. How many matmuls stay in flight at that wait follows
+before the first point that touches the result, or that writes the registers it reads. How many matmuls stay in flight at that wait follows
 from the order of the ops: those that were issued after it. Replicas that take turns do so around
 the ops of a turn. Everybody who walks a role asks here, so that no two walks can differ.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..algorithm import Engine, Op
+from ..algorithm import Engine, Mode, Op
 from ..semantics.program import OpUse, Program, RoleProgram
 
 
@@ -115,12 +115,11 @@ class _Walk:
         """Return the move of one op, and what it has to wait for."""
         joins: list[Join] = []
         for point in range(len(use.op.points) if use.op.engine is Engine.WARPS else 0):
-            touched = self._registers(use.op, point)
             last = max(
                 (
                     index
                     for index, (matmul, _) in enumerate(self.flying)
-                    if touched & self.program.registers_of(matmul.op) & _results(matmul.op)
+                    if self._meet(use.op, point, matmul.op)
                 ),
                 default=-1,
             )
@@ -131,12 +130,14 @@ class _Walk:
             self.flying.append((use, step))
         return Move(use, step, tuple(joins))
 
-    def _registers(self, op: Op, point: int) -> frozenset[str]:
-        """Return the values in registers that are touched at one point."""
-        values = {access.value for access in op.points[point].accesses}
-        return self.program.registers_of(op) & values
+    def _meet(self, op: Op, point: int, matmul: Op) -> bool:
+        """Whether a point of an op touches registers that a matmul in flight owns.
 
-
-def _results(op: Op) -> frozenset[str]:
-    """Return the values that a matmul writes or adds to."""
-    return frozenset(access.value for access in op.accesses() if access.mode != "read")
+        It owns its result altogether, and what it reads as long as nobody writes it.
+        """
+        registers = self.program.registers_of(matmul) & self.program.registers_of(op)
+        writes = {a.value for a in matmul.accesses() if a.mode is not Mode.READ}
+        return any(
+            access.value in registers and (access.mode is not Mode.READ or access.value in writes)
+            for access in op.points[point].accesses
+        )
