@@ -15,7 +15,7 @@ from .passes.needed import Family, Illegal, needed_families
 from .passes.placement import Placement, place
 from .passes.sync import derive_sync
 from .paths import data_dir
-from .plan import Plan, make_plan
+from .planning import Plan, make_plan
 from .proof import Proof, Resources, Subject, count_resources, make_subject, prove, verdict
 from .proof.witness import illegal_order
 from .readback import TEXT_RULES, Finding, ReadbackError, verify_text

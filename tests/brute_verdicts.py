@@ -24,7 +24,7 @@ from jfagen.passes.dependences import Dependence, find_dependences
 from jfagen.passes.needed import Family, steady_steps, trip_counts
 from jfagen.passes.placement import Placement, place
 from jfagen.passes.sync import derive_sync
-from jfagen.plan import Plan, make_plan, unroll
+from jfagen.planning import Plan, make_plan, unroll
 from jfagen.proof import count_resources, make_subject
 from jfagen.proof.rules import live, parity, race
 from jfagen.readback import ReadbackError

@@ -14,7 +14,7 @@ from builders import compiled
 from jfagen.passes.channels import Arrival, Channel, ChannelKind, SyncPlan
 from jfagen.passes.layout import leaves, make_layout
 from jfagen.passes.placement import Placement, copies
-from jfagen.plan import Plan, make_plan
+from jfagen.planning import Plan, make_plan
 from jfagen.semantics.program import Leaf, Over
 from jfagen.types import Storage
 

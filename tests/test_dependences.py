@@ -6,7 +6,7 @@ from builders import compiled
 
 from jfagen.passes.dependences import find_dependences
 from jfagen.passes.layout import make_layout
-from jfagen.plan import unroll
+from jfagen.planning import unroll
 from jfagen.semantics.program import Leaf, Over
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import compiled
 
-from jfagen.plan import EventKind, laps, unroll
+from jfagen.planning import EventKind, laps, unroll
 
 
 def test_every_op_runs_once_for_each_of_its_steps_whatever_its_offset():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..kernels import generated_kernels
 from .interleave import Call, first_line
-from .records import Case, Dtype
+from .records import Case
 from .shapes import Direction
 
 if TYPE_CHECKING:

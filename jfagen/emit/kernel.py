@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .. import __version__
 from ..passes.channels import SyncPlan
 from ..passes.placement import Placement
-from ..plan import Plan
+from ..planning import Plan
 from ..proof import Resources
 from ..semantics.program import NextTile, Program, RoleProgram, TileOrder
 from ..types import Storage
@@ -51,6 +51,7 @@ def emit(plan: Plan, placement: Placement, sync: SyncPlan, resources: Resources)
         maths=library.maths(shared),
         parameters=library.parameters(shared),
         opening=rows.opening(),
+        counts=library.counts(shared),
         host=library.host(shared),
         roles=[_role_text(view, role) for role in roles],
     )
@@ -147,6 +148,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "slices": {v: slices_name(b.name) for b in program.buffers for v in b.holds},
         "tile_rows": "GROUPS * BLOCK_M" if grouped else "BLOCK_M",
         "tile_rows_host": "GROUPS.value * BLOCK_M.value" if grouped else "BLOCK_M.value",
+        "order": program.tiles.order,
         "longest_first": program.tiles.order is TileOrder.LONGEST_FIRST,
         "persistent": program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN),
         "grid_reason": reasons.get(program.tiles.next, ""),

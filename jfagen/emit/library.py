@@ -41,6 +41,11 @@ class Library:
         """Return the kernel's parameters, one a line."""
         return render(f"{self._queries}/parameters.py.jinja", **values)
 
+    def counts(self, values: dict[str, object]) -> str:
+        """Return the whole numbers among the parameters, as a list in Python."""
+        words = render(f"{self._queries}/counts.py.jinja", **values).split()
+        return f"[{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]"
+
     def host(self, values: dict[str, object]) -> str:
         """Return the launcher."""
         return render(f"{self._queries}/host.py.jinja", **values).rstrip("\n")

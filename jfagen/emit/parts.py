@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..plan import Move, TileMoves, tile_moves
+from ..planning import Move, TileMoves, tile_moves
 from ..semantics.program import Program, RoleProgram
 from .laps import Lap, Part
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..algorithm import Mode, Space
 from ..passes.channels import SyncPlan
-from ..plan import Join, Move, Plan
+from ..planning import Join, Move, Plan
 from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RoleProgram
 from ..types import Storage
 from .counts import Counters

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ..algorithm import Engine, Space
 from ..passes.channels import Channel, ChannelKind, End, SyncPlan, When
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import GroupRef, OpUse, Program
 from .counts import Counters
 from .laps import Lap

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
 from ..passes.layout import leaves
 from ..passes.placement import Placement
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import Arrangement, Beside, Leaf, Program
 from ..types import Storage
 

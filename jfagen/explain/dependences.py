@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..emit import aligned
 from ..passes.dependences import Dependence, find_dependences
 from ..passes.needed import trip_counts
-from ..plan import Site
+from ..planning import Site
 from ..proof.realize import Realized, executes, realize
 from .tables import titled
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..algorithm import Space
-from ..plan import Site
+from ..planning import Site
 
 
 class ChannelKind(StrEnum):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Mode, Space
-from ..plan import Plan, Site, Touch, Unrolled
+from ..planning import Plan, Site, Touch, Unrolled
 from .layout import Layout
 
 Cell = tuple[str, int, int, int]

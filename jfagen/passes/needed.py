@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..algorithm import Space
 from ..graph.closure import close, find_cycle
-from ..plan import Plan, Site, Unrolled, unroll
+from ..planning import Plan, Site, Unrolled, unroll
 from ..semantics.program import NextTile
 from ..types import Storage
 from .dependences import Clobber, Dependence, find_dependences

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ..graph.intervals import first_fit
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program
 from ..target import Target
 from ..types import Storage

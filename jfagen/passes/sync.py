@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..algorithm import Engine, Mode, Space
-from ..plan import Plan, Site
+from ..planning import Plan, Site
 from ..semantics.program import Buffer
 from ..types import Storage
 from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When

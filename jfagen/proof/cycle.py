@@ -14,7 +14,7 @@ from ..diagnostics import Diagnostic, Label, Note
 from ..passes.dependences import Dependence, sequential_key
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import place
-from ..plan import Event, EventKind, Plan, Site, make_plan
+from ..planning import Event, EventKind, Plan, Site, make_plan
 from ..semantics.program import Buffer, OpUse
 
 #: How many more slots are tried when a deeper ring may help.

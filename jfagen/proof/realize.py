@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..algorithm import Engine, Space
 from ..graph.closure import Closure, close
 from ..passes.channels import Channel, End, SyncPlan, When
-from ..plan import Plan, Site, Unrolled, unroll
+from ..planning import Plan, Site, Unrolled, unroll
 
 Completion = tuple[int, int, int, int]
 

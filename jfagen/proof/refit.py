@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..passes.layout import leaves
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
-from ..plan import make_plan
+from ..planning import make_plan
 from ..semantics.program import Buffer, Leaf, Over, Program, Region
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage

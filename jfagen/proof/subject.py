@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..passes.channels import SyncPlan
 from ..passes.needed import distant_tiles, steady_steps
 from ..passes.placement import Placement
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import NextTile
 from .realize import Realized, realize
 

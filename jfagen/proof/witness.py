@@ -7,7 +7,7 @@ from ..passes.channels import SyncPlan
 from ..passes.dependences import Clobber
 from ..passes.layout import leaves, size_in
 from ..passes.needed import Illegal
-from ..plan import Event, EventKind, Plan, Touch
+from ..planning import Event, EventKind, Plan, Touch
 from ..semantics.program import OpUse, Region
 from .cycle import order_cycle
 from .realize import Realized

@@ -22,7 +22,7 @@ from ..emit.names import tiles_name
 from ..passes.channels import SyncPlan
 from ..passes.layout import leaves
 from ..passes.placement import Placement, copies
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import Arrangement, Beside, Leaf, Program
 from ..types import Storage
 from .expected import ExpectedTrace, expected_barriers

@@ -7,7 +7,7 @@ from collections import defaultdict
 from ..algorithm import Engine, Mode, Space
 from ..emit.names import tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
-from ..plan import Move, Plan, Site, Touch, tile_moves
+from ..planning import Move, Plan, Site, Touch, tile_moves
 from ..proof.resources import turn_barriers
 from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
 from ..target import WARP_THREADS

@@ -36,7 +36,12 @@ def constexpr(value: Any = 0) -> Any:  # noqa: ANN401
 def make_triton(name: str = "triton") -> SimpleNamespace:
     """Return the stand-in for `triton`."""
     del name
-    return SimpleNamespace(jit=lambda function: function, cdiv=_cdiv)
+    return SimpleNamespace(jit=_jit, cdiv=_cdiv)
+
+
+def _jit(function: Any = None, **options: object) -> Any:  # noqa: ANN401
+    """Return a function as it is, whether the decorator has options or not."""
+    return (lambda later: later) if function is None else function
 
 
 def _cdiv(one: int, other: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..passes.channels import SyncPlan
 from ..passes.needed import steady_steps
 from ..passes.placement import Placement
-from ..plan import Plan
+from ..planning import Plan
 from ..semantics.program import NextTile
 from . import compare
 from .finding import Finding

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, overload
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from . import arguments
-from .operator import attention_forward
+from .operator import attention_forward, compute
 from .plan import Plan
 
 
@@ -91,8 +92,18 @@ def attention(
         _check_plan(plan, kv_offsets, total_queries)
     tiles = [] if plan is None else list(plan.tiles)
     looks = check and plan is None
-    out, lse = attention_forward(q, k, v, kv_offsets, q_offsets, factor, tiles, looks)
+    # Nobody watches: the way through the dispatcher would cost the host as much as a launch.
+    call = compute if _is_eager(q, k, v) else attention_forward
+    out, lse = call(q, k, v, kv_offsets, q_offsets, factor, tiles, looks)
     return (out, lse) if return_lse else out
+
+
+def _is_eager(*tensors: torch.Tensor) -> bool:
+    """Whether plain tensors are computed with: nothing traces, and no gradient is asked for."""
+    if torch.compiler.is_compiling() or _get_current_dispatch_mode() is not None:
+        return False
+    asked = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not asked and all(type(tensor) is torch.Tensor for tensor in tensors)
 
 
 def _check_plan(plan: Plan, kv_offsets: torch.Tensor, total_queries: int | None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import torch
 
 from . import arguments
 from .kernels import Wanted, forward_schedule, load
-from .plan import look_at_offsets
+from .plan import tiles_of
 from .reference import reference
 
 #: What TMA asks of an address and of the distance between two rows, in bytes (CUDA Driver API,
@@ -31,23 +32,47 @@ def attention_forward(
 
     With `check` the values of the offsets are looked at; everything else was checked.
     """
+    return compute(q, k, v, kv_offsets, q_offsets, scale, tiles, check)
+
+
+def compute(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    scale: float,
+    tiles: Sequence[torch.Tensor],
+    check: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what the operator does, without its way through torch's dispatcher."""
     schedule = forward_schedule(q.device)
     if schedule is not None:
         arguments.check_for_kernel(q, k, v)
-    if check:
+    if not tiles:
         total_queries = None if q_offsets is None else q.shape[0]
-        look_at_offsets(kv_offsets, q_offsets, k.shape[0], total_queries)
+        tiles = tiles_of(kv_offsets, q_offsets, k.shape[0], total_queries, check=check)
     if schedule is None:
         return reference(q, k, v, kv_offsets, q_offsets, scale)
-    out, lse = _empty(q, kv_offsets, q_offsets)
-    if not out.numel() or not k.shape[0]:
+    if not tiles or not q.shape[0] or not k.shape[0]:
+        out, lse = _empty(q, kv_offsets, q_offsets)
         return out.zero_(), lse.fill_(float("-inf"))
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
-    rows = [_for_tma(x) for x in (q, k, v)]
-    offsets = [kv_offsets] if q_offsets is None else [kv_offsets, q_offsets]
-    with torch.cuda.device(q.device):
-        found = kernel.forward(*rows, *offsets, scale=scale, tiles=tuple(tiles) or None)
+    rows = (_for_tma(q), _for_tma(k), _for_tma(v))
+    offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
+    try:
+        with torch.cuda.device(q.device):
+            found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
+    except RuntimeError:
+        _let_the_device_speak()
+        raise
     return found[0], found[1]
+
+
+def _let_the_device_speak() -> None:
+    """Wait for the device, which prints what a trap had to say before it reports the error."""
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.synchronize()
 
 
 @attention_forward.register_fake

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from . import arguments
-from .guard import guard_offsets
 from .kernels import Wanted, forward_schedule, load
+from .tiles import list_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +55,51 @@ def plan(
             raise ValueError(
                 f"total_queries is {total_queries}: with q_offsets the rows of q are needed"
             )
-    if check:
-        look_at_offsets(kv_offsets, q_offsets, total_keys, total_queries)
-    return make_plan(kv_offsets, q_offsets, total_queries)
+    tiles = tiles_of(kv_offsets, q_offsets, total_keys, total_queries, check=check)
+    return Plan(kv_offsets.numel() - 1, total_queries, tiles)
 
 
-def look_at_offsets(
+def tiles_of(
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    total_keys: int | None,
+    total_queries: int | None,
+    *,
+    check: bool,
+) -> tuple[torch.Tensor, ...]:
+    """Return the tile list of offsets, none where only the reference runs; look at their values.
+
+    Raises:
+        ValueError: where the host can look, with the first sequence that is wrong.
+    """
+    schedule = forward_schedule(kv_offsets.device)
+    if schedule is None:
+        if check:
+            _look(kv_offsets, q_offsets, total_keys, total_queries)
+        return ()
+    if kv_offsets.numel() == 1:
+        return ()
+    jagged = q_offsets is not None
+    kernel = load(Wanted(schedule, jagged, 128, torch.bfloat16))
+    return list_tiles(
+        kernel,
+        kv_offsets,
+        q_offsets,
+        total_keys=total_keys,
+        total_queries=total_queries,
+        check=check,
+    )
+
+
+def _look(
     kv_offsets: torch.Tensor,
     q_offsets: torch.Tensor | None,
     total_keys: int | None,
     total_queries: int | None,
 ) -> None:
-    """Look at the values of offsets: on the host for CPU tensors, else on the device.
-
-    Raises:
-        ValueError: for CPU tensors, with the first sequence that is wrong.
-    """
     most = torch.iinfo(torch.int32).max
-    for name, offsets, tensor, rows in (
-        ("kv_offsets", kv_offsets, "k", total_keys),
-        ("q_offsets", q_offsets, "q", total_queries),
-    ):
-        if offsets is None:
-            continue
-        if forward_schedule(offsets.device) is not None:
-            guard_offsets(name, offsets, most if rows is None else rows)
-        else:
-            arguments.check_values(name, offsets, most if rows is None else rows, tensor)
-
-
-def make_plan(
-    kv_offsets: torch.Tensor, q_offsets: torch.Tensor | None, total_queries: int | None
-) -> Plan:
-    """Return the plan of offsets that were checked."""
-    sequences = kv_offsets.numel() - 1
-    schedule = forward_schedule(kv_offsets.device)
-    if schedule is None or not sequences:
-        return Plan(sequences, total_queries, ())
-    wanted = Wanted(schedule, q_offsets is not None, 128, torch.bfloat16)
-    kernel = load(wanted)
-    if q_offsets is None:
-        return Plan(sequences, None, kernel.make_tiles(kv_offsets))
-    return Plan(sequences, total_queries, kernel.make_tiles(kv_offsets, q_offsets, total_queries))
+    rows = most if total_keys is None else total_keys
+    arguments.check_values("kv_offsets", kv_offsets, rows, "k")
+    if q_offsets is not None:
+        rows = most if total_queries is None else total_queries
+        arguments.check_values("q_offsets", q_offsets, rows, "q")

@@ -21,7 +21,7 @@ from ...algorithm import Mode, Op
 from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...passes.dependences import find_dependences, sequential_key
 from ...passes.needed import Illegal
-from ...plan import tile_moves
+from ...planning import tile_moves
 from ...semantics.program import OpUse, Program, RoleProgram
 from ..subject import Subject
 from ..witness import illegal_order

@@ -23,7 +23,7 @@ from ...algorithm import Engine, Space
 from ...diagnostics import Diagnostic, Label
 from ...graph.closure import find_cycle, has_cycle_without_progress
 from ...passes.channels import Arrival, Channel
-from ...plan import Plan, Site, tile_moves
+from ...planning import Plan, Site, tile_moves
 from ...semantics.program import GroupRef, OpUse, Role, RoleProgram
 from ..subject import Subject
 from ..witness import deadlock, trips_words

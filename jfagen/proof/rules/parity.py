@@ -19,7 +19,7 @@ from __future__ import annotations
 from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...graph.closure import Closure
 from ...passes.channels import Channel, ChannelKind
-from ...plan import Event
+from ...planning import Event
 from ..realize import Realized
 from ..subject import Subject
 

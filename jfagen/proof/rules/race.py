@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ...algorithm import Mode
 from ...diagnostics import Diagnostic, Label, Note
 from ...passes.placement import Placement
-from ...plan import Plan, Site, Touch
+from ...planning import Plan, Site, Touch
 from ..realize import Realized, executes
 from ..subject import Subject
 from ..witness import trips_words

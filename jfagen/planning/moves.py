@@ -1,9 +1,10 @@
 """Moves: what a role does for one tile, in order, as the schedule and the target demand it.
 
 A matmul whose result lies in registers is issued and goes on by itself; the role waits for it just
-before the first point that touches the result, or that writes the registers it reads. How many matmuls stay in flight at that wait follows
-from the order of the ops: those that were issued after it. Replicas that take turns do so around
-the ops of a turn. Everybody who walks a role asks here, so that no two walks can differ.
+before the first point that touches the result, or that writes the registers it reads. How many
+matmuls stay in flight at that wait follows from the order of the ops: those that were issued after
+it. Replicas that take turns do so around the ops of a turn. Everybody who walks a role asks here,
+so that no two walks can differ.
 """
 
 from __future__ import annotations

@@ -1,0 +1,117 @@
+"""The Triton side of `tiles`: imported only where a kernel can run.
+
+A tile list in one launch: every program places one sequence by counting those that come before it.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def stop_if(flag, name: tl.constexpr, sequence):  # noqa: ANN001, ANN201
+    """Print which sequence of which offsets is wrong and end the kernel with a trap."""
+    if flag:
+        tl.device_print(name, sequence)
+        tl.inline_asm_elementwise(
+            "{ trap; mov.s32 $0, $1; }",
+            "=r,r",
+            [tl.full((32,), 0, tl.int32)],
+            dtype=tl.int32,
+            is_pure=False,
+            pack=1,
+        )
+
+
+@triton.jit
+def look_at(offsets, sequence, rows, name: tl.constexpr):  # noqa: ANN001, ANN201
+    """Stop if a sequence starts before 0 or after its end, or ends after the last row."""
+    start = tl.load(offsets + sequence)
+    stop = tl.load(offsets + sequence + 1)
+    stop_if((stop < start) | (stop > rows) | ((sequence == 0) & (start != 0)), name, sequence)
+
+
+@triton.jit(do_not_specialize=["sequences", "total_keys"])
+def order_sequences(  # noqa: ANN201
+    kv_offsets,  # noqa: ANN001
+    order,  # noqa: ANN001
+    bounds,  # noqa: ANN001
+    sequences,  # noqa: ANN001
+    total_keys,  # noqa: ANN001
+    LOOKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Sequences by falling number of keys, and the offsets as int32: one program for each."""
+    sequence = tl.program_id(0)
+    if LOOKS:
+        look_at(kv_offsets, sequence, total_keys, "jfagen: kv_offsets are wrong at sequence")
+    start = tl.load(kv_offsets + sequence)
+    stop = tl.load(kv_offsets + sequence + 1)
+    place = 0
+    for first in range(0, sequences, BLOCK):
+        other = first + tl.arange(0, BLOCK)
+        inside = other < sequences
+        lengths = tl.load(kv_offsets + other + 1, mask=inside, other=0)
+        lengths -= tl.load(kv_offsets + other, mask=inside, other=0)
+        before = (lengths > stop - start) | ((lengths == stop - start) & (other < sequence))
+        place += tl.sum((inside & before).to(tl.int32), 0)
+    tl.store(order + place, sequence)
+    tl.store(bounds + sequence, start.to(tl.int32))
+    tl.store(bounds + sequence + 1, stop.to(tl.int32))
+
+
+@triton.jit(do_not_specialize=["sequences", "total_keys", "total_queries"])
+def list_tiles(  # noqa: ANN201
+    kv_offsets,  # noqa: ANN001
+    q_offsets,  # noqa: ANN001
+    tile_sequences,  # noqa: ANN001
+    tile_rows,  # noqa: ANN001
+    tile_count,  # noqa: ANN001
+    q_bounds,  # noqa: ANN001
+    kv_bounds,  # noqa: ANN001
+    sequences,  # noqa: ANN001
+    total_keys,  # noqa: ANN001
+    total_queries,  # noqa: ANN001
+    ROWS: tl.constexpr,
+    LOOKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Tiles of ROWS query rows, those with most keys first: one program for each sequence.
+
+    The last program has the rows that belong to nobody: a sequence without keys, listed last.
+    """
+    sequence = tl.program_id(0)
+    if LOOKS:
+        if sequence < sequences:
+            look_at(kv_offsets, sequence, total_keys, "jfagen: kv_offsets are wrong at sequence")
+            look_at(q_offsets, sequence, total_queries, "jfagen: q_offsets are wrong at sequence")
+    last = sequence == sequences
+    key_start = tl.load(kv_offsets + sequence)
+    key_stop = tl.load(kv_offsets + sequence + 1, mask=sequence < sequences, other=0)
+    key_stop = tl.where(last, key_start, key_stop)
+    row_start = tl.load(q_offsets + sequence)
+    row_stop = tl.load(q_offsets + sequence + 1, mask=sequence < sequences, other=0)
+    row_stop = tl.where(last, total_queries, row_stop)
+    place = 0
+    for first in range(0, sequences, BLOCK):
+        other = first + tl.arange(0, BLOCK)
+        inside = other < sequences
+        keys = tl.load(kv_offsets + other + 1, mask=inside, other=0)
+        keys -= tl.load(kv_offsets + other, mask=inside, other=0)
+        rows = tl.load(q_offsets + other + 1, mask=inside, other=0)
+        rows -= tl.load(q_offsets + other, mask=inside, other=0)
+        mine = key_stop - key_start
+        before = inside & ((keys > mine) | ((keys == mine) & (other < sequence)))
+        place += tl.sum(tl.where(before, ((rows + ROWS - 1) // ROWS).to(tl.int32), 0), 0)
+    blocks = ((row_stop - row_start + ROWS - 1) // ROWS).to(tl.int32)
+    for first in range(0, blocks, BLOCK):
+        block = first + tl.arange(0, BLOCK)
+        tl.store(tile_sequences + place + block, sequence, mask=block < blocks)
+        tl.store(tile_rows + place + block, block * ROWS, mask=block < blocks)
+    tl.store(q_bounds + sequence, row_start.to(tl.int32))
+    tl.store(q_bounds + sequence + 1, row_stop.to(tl.int32))
+    tl.store(kv_bounds + sequence, key_start.to(tl.int32))
+    tl.store(kv_bounds + sequence + 1, key_stop.to(tl.int32))
+    if last:
+        tl.store(tile_count, place + blocks)

@@ -1,0 +1,103 @@
+"""Tile lists on a GPU, with a look at the offsets: one small launch, and nobody has to wait.
+
+The kernels' own `make_tiles` does the same with a dozen torch ops, each of which costs the host as
+much as this; it serves batches of so many sequences that counting them all for each is too much.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+import torch
+
+#: Sequences up to which every one is placed by counting all others.
+MOST_COUNTED = 8192
+_BLOCK = 1024
+_MOST_ROWS = torch.iinfo(torch.int32).max
+
+
+def list_tiles(
+    kernel: ModuleType,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    *,
+    total_keys: int | None,
+    total_queries: int | None,
+    check: bool,
+) -> tuple[torch.Tensor, ...]:
+    """Return the tensors that a kernel's `forward` takes as `tiles`.
+
+    With `check`, offsets that do not start with 0, that fall, or that end past the rows of their
+    tensor print the first such sequence and end the kernel with a trap, which CUDA reports at the
+    next synchronisation.
+
+    Args:
+        kernel: module of a generated kernel.
+        kv_offsets: [B + 1] integers on the GPU, B at least 1.
+        q_offsets: the same of packed queries; None in broadcast mode.
+        total_keys: rows of k; None if they are not known.
+        total_queries: rows of q; None in broadcast mode.
+        check: whether to look at the values.
+    """
+    sequences = kv_offsets.numel() - 1
+    most = _MOST_ROWS if total_keys is None else total_keys
+    if sequences > MOST_COUNTED or kernel.ORDER != "longest_first":
+        return _with_torch(kernel, kv_offsets, q_offsets, most, total_queries, check)
+    if q_offsets is None:
+        order = kv_offsets.new_empty(2 * sequences + 1, dtype=torch.int32)
+        bounds = order[sequences:]
+        _kernels().order_sequences[(sequences,)](
+            kv_offsets, order, bounds, sequences, most, check, _BLOCK, num_warps=4
+        )
+        return order, bounds
+    assert total_queries is not None
+    room = total_queries // kernel.TILE_ROWS + sequences + 1
+    memory = kv_offsets.new_empty(2 * room + 1 + 2 * (sequences + 2), dtype=torch.int32)
+    parts = memory.split([room, room, 1, sequences + 2, sequences + 2])
+    _kernels().list_tiles[(sequences + 1,)](
+        kv_offsets,
+        q_offsets,
+        *parts,
+        sequences,
+        most,
+        total_queries,
+        kernel.TILE_ROWS,
+        check,
+        _BLOCK,
+        num_warps=4,
+    )
+    return tuple(parts)
+
+
+def _with_torch(
+    kernel: ModuleType,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    total_keys: int,
+    total_queries: int | None,
+    check: bool,
+) -> tuple[torch.Tensor, ...]:
+    """Return the list as the kernel's own host part makes it; wrong offsets only assert."""
+    if check:
+        _assert(kv_offsets, total_keys)
+    if q_offsets is None:
+        made: tuple[torch.Tensor, ...] = kernel.make_tiles(kv_offsets)
+        return made
+    assert total_queries is not None
+    if check:
+        _assert(q_offsets, total_queries)
+    made = kernel.make_tiles(kv_offsets, q_offsets, total_queries)
+    return made
+
+
+def _assert(offsets: torch.Tensor, rows: int) -> None:
+    right = (offsets.diff() >= 0).all() & (offsets[0] == 0) & (offsets[-1] <= rows)
+    torch._assert_async(right)
+
+
+@cache
+def _kernels() -> ModuleType:
+    from . import list_kernels
+
+    return list_kernels
