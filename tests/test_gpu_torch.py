@@ -42,6 +42,36 @@ def test_no_host_synchronisation(jagged):
     assert torch.equal(out, again)
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("lengths", [[5], [0], [0, 0], [7, 7, 7], [1, 900, 0, 128, 900, 129, 3], None])
+def test_the_list_of_one_launch_is_that_of_the_kernels_host_part(lengths, dtype):
+    from jfagen.runtime.kernels import Wanted, forward_schedule, load
+
+    lengths = lengths or [(37 * i) % 1000 for i in range(5000)]
+    rows = [(91 * i) % 700 for i in range(len(lengths))]
+    kv, qo = offsets_of(lengths, dtype), offsets_of(rows, dtype)
+    total = sum(rows) + 300
+    schedule = forward_schedule(kv.device)
+    wanted = load(Wanted(schedule, False, 128, torch.bfloat16)).make_tiles(kv)
+    for one, other in zip(jfagen.plan(kv).tiles, wanted, strict=True):
+        assert torch.equal(one, other)
+    made = jfagen.plan(kv, qo, total_queries=total).tiles
+    wanted = load(Wanted(schedule, True, 128, torch.bfloat16)).make_tiles(kv, qo, total)
+    count = int(wanted[2])
+    assert int(made[2]) == count
+    for one, other in zip(made[:2], wanted[:2], strict=True):
+        assert torch.equal(one[:count], other[:count])
+    assert torch.equal(made[3], wanted[3]) and torch.equal(made[4], wanted[4])
+
+
+def test_a_batch_of_many_sequences_is_listed_with_torch_ops():
+    lengths = [i % 5 for i in range(9000)]
+    k, v = (normal(sum(lengths), 1, 64, torch.bfloat16, s) for s in (1, 2))
+    out = jfagen.attention(k[:3], k, v, offsets_of(lengths))
+    assert out.shape[0] == 9000 and bool(torch.isfinite(out.float()).all())
+    assert bool((out[0::5] == 0).all())
+
+
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("jagged", [False, True])
 def test_a_cuda_graph_replays_with_new_lengths(jagged, planned):

@@ -39,7 +39,7 @@ def plan(
     Args:
         kv_offsets: [B + 1] integers; sequence b has the keys kv_offsets[b] to kv_offsets[b + 1].
         q_offsets: the same of packed queries; None in broadcast mode.
-        total_queries: rows of q; needed with `q_offsets`.
+        total_queries: rows of q; needed with `q_offsets`, of no use without.
         total_keys: rows of k; the last offset is held against it if it is given.
         check: look at the values of the offsets too. On a GPU wrong ones stop the process with a
             message (a device-side trap), since nobody waits for the answer.
@@ -55,6 +55,8 @@ def plan(
             raise ValueError(
                 f"total_queries is {total_queries}: with q_offsets the rows of q are needed"
             )
+    else:
+        total_queries = None
     tiles = tiles_of(kv_offsets, q_offsets, total_keys, total_queries, check=check)
     return Plan(kv_offsets.numel() - 1, total_queries, tiles)
 

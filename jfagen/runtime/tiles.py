@@ -45,8 +45,8 @@ def list_tiles(
     if sequences > MOST_COUNTED or kernel.ORDER != "longest_first":
         return _with_torch(kernel, kv_offsets, q_offsets, most, total_queries, check)
     if q_offsets is None:
-        order = kv_offsets.new_empty(2 * sequences + 1, dtype=torch.int32)
-        bounds = order[sequences:]
+        memory = kv_offsets.new_empty(2 * sequences + 1, dtype=torch.int32)
+        order, bounds = memory.split([sequences, sequences + 1])
         _kernels().order_sequences[(sequences,)](
             kv_offsets, order, bounds, sequences, most, check, _BLOCK, num_warps=4
         )
