@@ -139,3 +139,97 @@ def test_one_group_takes_half_of_everything():
 def test_zigzag_with_launch_control_is_refused_with_the_reason():
     shown = refusal((TILES, "order longest_first by kv_length  next clc deal zigzag asked by load"))
     assert "fixed lists" in shown
+
+
+HOPPER = (
+    ("target    sm_100a", "target    sm_90a"),
+    ("m 128 x 2 as g  # two groups of 128 query rows", "m 64 x 2 as g"),
+    ("role correction { warps 4  default }  # gets the registers that are left: 120\n", ""),
+    ("role softmax[g] { warps 4  registers 184 }", "role softmax[g] { warps 4  registers 232 }"),
+    ("role mma        { warps 1  registers 24 }\n", ""),
+    ("role load       { warps 1  registers 24 }", "role load       { warps 4  default }"),
+    ("tmem s[g]     : f32[m, n]", "reg s[g]     : f32[m, n]"),
+    ("tmem p[g]     : bf16[m, n]  slices 2", "reg p[g]     : bf16[m, n]"),
+    ("tmem alpha[g] : f32[m]", "reg alpha[g] : f32[m]"),
+    ("tmem row_sum[g], row_max[g] : f32[m]", "reg row_sum[g], row_max[g] : f32[m]"),
+    ("tmem acc[g]   : f32[m, d]", "reg acc[g]   : f32[m, d]"),
+    (REGION, ""),
+    (f"    {MMA}\n", ""),
+    (
+        "peel  softmax[g][i] }",
+        "peel  turn { qk[g][i]  pv[g][i-1] }  softmax[g][i]  rescale[g][i] }",
+    ),
+    ("    correction { rescale[g][i] }\n", ""),
+    ("correction { finish[g] }", "softmax[g] { finish[g] }"),
+    (TILES, "order longest_first by kv_length  next static deal zigzag"),
+)
+
+
+def test_from_b200_to_hopper_with_accumulators_in_registers():
+    """Edit 11: the matmuls move into the roles whose registers they write; no TMEM, no CLC."""
+    one = compiled("fwd", *HOPPER)
+    assert one.program.target.name == "sm_90a"
+    assert one.placement.allocated == 0
+    assert one.resources.registers == {"softmax": 232, "load": 24, "store": 24}
+    for policy in ("random", "late", "at_once"):
+        problem = Problem(lengths=LENGTHS, rising=policy != "random")
+        result = run_trial(one.kernel.text, problem, policy=policy, sms=2)
+        assert result.right, (policy, result.outcome.text())
+    assert compile_text(one.kernel.text).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("edit", "word"),
+    [
+        (("reg s[g]     :", "tmem s[g]     :"), "`sm_90a` has no `tmem`"),
+        (("next static deal zigzag", "next clc asked by load"), "`sm_90a` has no `clc`"),
+        (("  tiles {", "  pair { leader 0 }\n  tiles {"), "`sm_90a` has no `pair`"),
+    ],
+)
+def test_words_that_hopper_lacks_are_errors_at_the_word(edit, word):
+    with pytest.raises(CompileError) as caught:
+        compiled_text(edited("hopper/fwd", edit))
+    shown = render_all(caught.value.diagnostics)
+    assert "error[target-lacks]" in shown and word in shown
+
+
+def test_blackwell_has_no_turns():
+    shown = refusal(("{ peel  softmax[g][i] }", "{ peel  turn { softmax[g][i] } }"))
+    assert "error[target-lacks]" in shown and "`sm_100a` has no `turn`" in shown
+
+
+WAITS = {
+    # order of ops in a lap -> matmuls that stay in flight at each wait of a lap between others
+    "turn { qk[g][i]  pv[g][i-1] }  softmax[g][i]  rescale[g][i]": [1, 0],
+    "qk[g][i]  pv[g][i-1]  softmax[g][i]  rescale[g][i]": [1, 0],
+    "qk[g][i]  pv[g][i-1]  turn { softmax[g][i]  rescale[g][i] }": [1, 0],
+    "pv[g][i-1]  qk[g][i]  softmax[g][i]  rescale[g][i]": [1, 0],
+}
+ORDER = "turn { qk[g][i]  pv[g][i-1] }  softmax[g][i]  rescale[g][i]"
+
+
+@pytest.mark.parametrize("order", WAITS)
+def test_the_waits_for_matmuls_follow_from_the_order_of_the_ops(order):
+    one = compiled("hopper/fwd", (ORDER, order))
+    trace = parse_kernel(one.kernel.text).trace((9,))
+    role = next(role for role in trace.actions if role.name == "consumer")
+    joins = [action.value for action in trace.actions[role] if action.kind == "join"]
+    assert joins[5:7] in (WAITS[order], WAITS[order][::-1])
+    for policy in ("random", "late", "at_once"):
+        problem = Problem(lengths=LENGTHS, rising=True)
+        result = run_trial(one.kernel.text, problem, policy=policy, sms=2)
+        assert result.right, (policy, result.outcome.text())
+
+
+def test_a_matmul_in_flight_at_the_end_of_its_lap_is_refused():
+    with pytest.raises(CompileError) as caught:
+        compiled("hopper/fwd", (ORDER, "qk[g][i]  softmax[g][i]  rescale[g][i]  pv[g][i]"))
+    shown = render_all(caught.value.diagnostics)
+    assert "`pv` is still in flight when its lap ends" in shown
+    assert "help: let it run a step later" in shown and "`pv[g][i-1]`" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", WAITS)
+def test_no_order_makes_the_toolchain_run_matmuls_one_by_one(order):
+    assert compile_text(compiled("hopper/fwd", (ORDER, order)).kernel.text).findings == ()

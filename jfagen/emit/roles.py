@@ -165,12 +165,18 @@ class RoleBuilder:
         return self.program.joins(use.op) and updated
 
     def _shifts(self, role_program: RoleProgram) -> dict[str, int]:
-        """Return in how many different steps of its loop a role touches each value."""
-        offsets: dict[str, set[int]] = {}
-        for use in role_program.loop:
-            for access in use.op.accesses():
-                offsets.setdefault(access.value, set()).add(use.offset)
-        return {value: len(found) for value, found in offsets.items()}
+        """Return in how many different steps one lap of a role's loop touches each value."""
+        most: dict[str, int] = {}
+        for part in spelling(self.program, role_program).parts:
+            shifts: dict[str, set[int]] = {}
+            for move in part.moves:
+                joined = [(join.use, join.step) for join in move.joins]
+                for use, step in [(move.use, move.step), *joined]:
+                    for access in use.op.accesses():
+                        shifts.setdefault(access.value, set()).add(part.shift(step))
+            for value, found in shifts.items():
+                most[value] = max(most.get(value, 0), len(found))
+        return most
 
     def _find_tile(self, used: set[str]) -> str:
         """Return the lines that find the tile; names that the role does not use become `_`."""
@@ -312,7 +318,7 @@ def _waits(use: OpUse) -> bool:
 
 def _spelled(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Return the ops that have any text: one that only hands registers on has none."""
-    return tuple(piece for piece in pieces if piece.text.strip())
+    return tuple(piece for piece in pieces if piece.text.strip() or piece.takes or piece.passes)
 
 
 def consumers(program: Program) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..algorithm import Engine, Mode, Space
 from ..planning import Plan, Site
-from ..semantics.program import Buffer
+from ..semantics.program import Buffer, GroupRef
 from ..types import Storage
 from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When
 from .layout import Layout
@@ -147,6 +147,8 @@ def _channel(
     if ring and len(buffer.holds) > 1:
         for end in _missing_signals(plan, layout, key, buffer, tuple(signals)):
             signals[end] = None
+    if not groups and key.across == (-1, -1):
+        signals, waits = _in_every_replica(plan, signals), _in_every_replica(plan, waits)
     slices = max(end.site.slice for end in signals) + 1 if key.kind is ChannelKind.FULL else 1
     if slices == 1:
         signals = dict.fromkeys(_after_all_slices(plan, e) for e in _extreme(signals, last=True))
@@ -171,6 +173,21 @@ def _channel(
         bytes=buffer.bytes if arrival is Arrival.BYTES else 0,
         reasons=tuple(dict.fromkeys(_reason(family) for family in families)),
     )
+
+
+def _in_every_replica(plan: Plan, ends: dict[End, None]) -> dict[End, None]:
+    """Return ends with those of all replicas of a role where some of them signal or wait.
+
+    Replicas run one text. Where turns order them, one of them could do it for the others; then the
+    text would differ from replica to replica, and a matmul rest on a wait that another role made.
+    """
+    found: dict[End, None] = {}
+    for end in ends:
+        use = plan.at(end.site).use
+        alike = use.groups if use.group_ref is GroupRef.REPLICA else (end.site.group,)
+        for group in alike:
+            found[replace(end, site=replace(end.site, group=group))] = None
+    return found
 
 
 def _end(plan: Plan, key: _Key, site: Site, buffer: Buffer, *, signal: bool) -> End:

@@ -30,6 +30,19 @@ def findings(
     )
 
 
+def serialized(ptxas_log: str) -> Iterator[Finding]:
+    """Yield a finding if ptxas waits for every wgmma by itself, which costs most of their speed."""
+    for line in ptxas_log.splitlines():
+        if "wgmma" in line and "serialized" in line:
+            reason = line.partition("serialized due to ")[2].partition(" in the function")[0]
+            yield Finding(
+                id="matmuls-serialized",
+                message=f"ptxas runs the matmuls one by one: {reason or 'it does not say why'}",
+                help="wait for a matmul before the registers are written that it reads or writes",
+            )
+            return
+
+
 def _over_hardware(target: Target, resources: Resources) -> Iterator[Finding]:
     if resources.smem_bytes > target.smem_bytes:
         yield Finding(

@@ -71,8 +71,11 @@ def compile_text(
         roles=roles,
         loops=loops,
         warnings=log.warnings,
-        findings=checks.findings(
-            chosen, emitted.budget, resources, ptx.launch_registers(built.ptx), emitted.roles
+        findings=(
+            *checks.findings(
+                chosen, emitted.budget, resources, ptx.launch_registers(built.ptx), emitted.roles
+            ),
+            *checks.serialized(built.ptxas_log),
         ),
         ptx=built.ptx,
         cubin=cubin,

@@ -68,6 +68,7 @@ def _registers(subject: Subject) -> list[Diagnostic]:
                 found.append(_not_kept(subject, use, role_program.role.name, lacking))
             kept |= set(use.op.keeps)
         found += _out_of_order(subject.plan.program, role_program)
+        found += _still_flying(subject.plan.program, role_program)
     return found
 
 
@@ -91,6 +92,33 @@ def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnosti
     )
     uses = {id(use): use for use in role_program.uses()}
     return [_too_soon(program, role_program, uses[use], value) for use, value in strange]
+
+
+def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
+    """A matmul with its result in registers is waited for in the lap that issues it."""
+    if not any(program.joins(use.op) for use in role_program.loop):
+        return []
+    _, *middle, _ = tile_moves(program, role_program, MOST_STEPS + 1).laps.values()
+    flying: dict[int, OpUse] = {}
+    for moves in middle:
+        joined = {(id(join.use), join.step) for move in moves for join in move.joins}
+        for move in moves:
+            if program.joins(move.use.op) and (id(move.use), move.step) not in joined:
+                flying.setdefault(id(move.use), move.use)
+    symbol = program.loop_symbol
+    return [
+        Diagnostic(
+            id="not-built",
+            message=f"`{use.op.name}` is still in flight when its lap ends, which is not built "
+            "yet: the toolchain dies of registers that a matmul owns from lap to lap",
+            label=Label(span=use.span),
+            helps=(
+                f"let it run a step later, before the op that uses its result: "
+                f"`{use.span.text.rsplit('[', 1)[0]}[{symbol}{use.offset - 1:+d}]`",
+            ),
+        )
+        for use in flying.values()
+    ]
 
 
 def _makers(

@@ -166,17 +166,18 @@ def _done(plan: Plan, site: Site) -> str:
 def _asynchronous(plan: Plan) -> list[Marked]:
     edges: list[Marked] = []
     for role_program in plan.program.role_programs:
-        chain: list[tuple[str, int]] = []
-        for use in role_program.loop:
-            for group in use.groups or (-1,):
-                for site in plan.sites[use.op.name, group]:
+        for replica in range(role_program.role.replicas):
+            chain: list[tuple[str, int]] = []
+            for use in role_program.loop:
+                for site in _sites(plan, use, replica):
                     if use.op.engine is not Engine.WARPS:
                         edges.append((_name(site), _done(plan, site), 0))
                     if use.op.engine is Engine.MMA:
                         chain.append((_done(plan, site), use.offset))
-        edges += [
-            (first, second, after - before) for (first, before), (second, after) in pairwise(chain)
-        ]
+            edges += [
+                (first, second, after - before)
+                for (first, before), (second, after) in pairwise(chain)
+            ]
     return edges
 
 
