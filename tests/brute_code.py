@@ -43,12 +43,15 @@ def code_of(trace: Trace, groups: int) -> Code:
             counts.append((f"{signal.name}[{signal.index}]", declared.count))
         return numbers[signal]
 
-    steps = [_role_steps(actions, cells, meaning, barrier) for actions in trace.actions.values()]
+    steps = [
+        _role_steps(actions, cells, meaning, barrier, role.replica)
+        for role, actions in trace.actions.items()
+    ]
     names = [f"{role.name}[{role.replica}]" for role in trace.actions]
     return Code(trace.trips, names, steps, counts)
 
 
-def _role_steps(actions, cells: Cells, meaning: Meaning, barrier) -> list[tuple]:
+def _role_steps(actions, cells: Cells, meaning: Meaning, barrier, replica: int) -> list[tuple]:
     steps: list[tuple] = []
     for action, following in zip_longest(actions, actions[1:]):
         kind, line = action.kind, action.line
@@ -72,18 +75,28 @@ def _role_steps(actions, cells: Cells, meaning: Meaning, barrier) -> list[tuple]
             touch = Touch([(True, cells.of(region), meaning.load(action), line)])
             steps.append(("load", touch, barrier(action.signal), cells.bytes(region.array), line))
         elif kind is ActionKind.MMA:
-            touch = _matmul(action, cells, meaning)
+            touch = _matmul(action, cells, meaning, replica)
             steps.append(("mma", touch, tuple(barrier(s) for s in action.commits), line))
         elif kind is ActionKind.STORE:
             value = meaning.stored(action)
             touch = Touch([(False, cells.of(action.reads[0]), value, line)])
             steps.append(("store", touch, line))
-        elif kind in (ActionKind.DRAIN, ActionKind.ASK, ActionKind.TAKE):
+        elif kind in (ActionKind.MEET, ActionKind.HAND):
+            steps.append((kind.value, action.signal.index, action.value, line))
+        elif kind in (ActionKind.DRAIN, ActionKind.JOIN, ActionKind.ASK, ActionKind.TAKE):
             steps.append((kind.value, action.value, line))
     return steps
 
 
-def _matmul(action, cells: Cells, meaning: Meaning) -> Touch:
+def _matmul(action, cells: Cells, meaning: Meaning, replica: int) -> Touch:
+    if action.joined:
+        operands = meaning.joined(action, replica)
+        return Touch(
+            [
+                (False, cells.of(region), value, action.line)
+                for region, value in zip(action.reads, operands, strict=True)
+            ]
+        )
     operands, before, after = meaning.mma(action)
     target = cells.of(action.writes[0])
     accesses = [

@@ -49,6 +49,7 @@ class Machine:
         self.barriers = [Barrier(name, count) for name, count in code.counts]
         self.written: dict[int, tuple[int, object, int]] = {}
         self.readers: dict[int, int] = defaultdict(int)
+        self.handed: dict[int, list[int]] = defaultdict(list)
         self.asked, self.answer, self.takes = 0, 0, 0
         self.taken = [0 for _ in roles]
 
@@ -94,8 +95,23 @@ class Machine:
         return True
 
     def rare(self, role: int, step: tuple) -> bool:
-        """Run a step of the tile channel, or a wait for stores."""
+        """Run a step of the tile channel, or a wait for stores, matmuls or a turn."""
         what, value = step[0], step[1]
+        if what == ActionKind.JOIN.value:
+            if len(self.matmuls[role]) > value:
+                return False
+            self.mask[role] |= self.engine[role]
+            return True
+        if what == ActionKind.HAND.value:
+            if self.handed[value]:
+                raise Found("phase", f"line {step[3]}: a second arrival at a named barrier")
+            self.handed[value].append(self.release(role))
+            return True
+        if what == ActionKind.MEET.value:
+            if not self.handed[value]:
+                return False
+            self.mask[role] |= self.handed[value].pop()
+            return True
         if what == "wait for stores" or what == ActionKind.DRAIN.value:
             if len(self.stores[role]) > value:
                 return False

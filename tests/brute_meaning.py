@@ -121,7 +121,9 @@ class Meaning:
                 action.reads[0].start
                 for actions in trace.actions.values()
                 for action in actions
-                if action.kind is ActionKind.MMA and action.writes[0].array == "acc_tiles"
+                if action.kind is ActionKind.MMA
+                and not action.joined
+                and action.writes[0].array == "acc_tiles"
             }
         )
 
@@ -164,6 +166,14 @@ class Meaning:
             before = ("never",)
         return [("p", group, step), ("v", 0, step)], before, ("acc", group, step, "pv", piece)
 
+    def joined(self, action, group: int) -> list[object]:
+        """Return what the operands in SMEM are of a matmul whose result lies in registers."""
+        if len(action.reads) == 1:
+            return [("v", 0, self.next("pv", group))]
+        step = self.next("qk", group)
+        tile = self.tile_of[step] if step < len(self.tile_of) else -1
+        return [("q", group, tile), ("k", 0, step)]
+
     def read(self, action, following) -> object:
         """Return what the warps must find; `following` is the action after this one."""
         region = action.reads[0]
@@ -194,7 +204,7 @@ class Meaning:
             number = self.next("write", name, group, region.start)
             step = self.later[number] if number < len(self.later) else -9
             return ("acc", group, step, "rescale")
-        if name == "out":
+        if name == "out" and "acc_tiles" in self.tiles:
             return (name, group, self.counts["read", False, group, 0] - 1)
         return (name, group, self.next("write", name, group, region.start))
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from jfagen.diagnostics import SourceFile
-from jfagen.driver import Compiled, compile_source
+from jfagen.driver import Compiled, compile_instances, compile_source
 
 ROOT = Path(__file__).parent.parent
 SHIPPED = sorted(
@@ -36,6 +36,13 @@ def edited(name: str, *edits: tuple[str, str]) -> str:
 def compiled_text(text: str, path: str = "schedules/edited.sched") -> Compiled:
     """Compile a schedule's text."""
     return compile_source(SourceFile(path=path, text=text))
+
+
+@cache
+def compiled_instances(name: str) -> tuple[Compiled, ...]:
+    """Compile every instance of a shipped schedule."""
+    path = f"schedules/{name}.sched"
+    return compile_instances(SourceFile(path=path, text=schedule_text(name)))
 
 
 def compiled(name: str, *edits: tuple[str, str]) -> Compiled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import SHIPPED, STRANGERS, compiled
+from builders import SHIPPED, STRANGERS, compiled, compiled_instances
 
 from jfagen.machine.trial import Problem, run_trial
 
@@ -82,6 +82,29 @@ def test_schedules_that_the_repository_does_not_ship_run_too(name):
         right(name, problem, seed=seed, sms=1 + seed)
     for policy in ("late", "at_once"):
         right(name, Problem(lengths=LENGTHS, rising=True), policy=policy)
+
+
+INSTANCES = [one.instance.suffix for one in compiled_instances("hopper/fwd")]
+
+
+@pytest.mark.parametrize("suffix", INSTANCES)
+def test_every_instance_computes_the_right_numbers(suffix):
+    one = next(o for o in compiled_instances("hopper/fwd") if o.instance.suffix == suffix)
+    packed = (5, 0, 130, 128, 1, 64, 200, 3) if "jagged" in suffix else None
+    dtype = "fp16" if "fp16" in suffix else "bf16"
+    head_dim = one.program.problem.head_dim
+    for policy in ("random", "late", "at_once"):
+        problem = Problem(
+            lengths=LENGTHS,
+            head_dim=head_dim,
+            dtype=dtype,
+            query_lengths=packed,
+            rising=policy == "late",
+        )
+        result = run_trial(
+            one.kernel.text, problem, policy=policy, sms=3, nan_neighbours=policy == "random"
+        )
+        assert result.right, (policy, result.out_error, result.out_bound, result.lse_error)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from random_schedules import schedules
 from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.driver import compile_source
 from jfagen.machine import trial
-from jfagen.readback import ReadbackError
+from jfagen.readback import ReadbackError, prove_text
 from jfagen.readback.kernel_text import parse_kernel
 
 #: Schedules of the slow run: chunks of their own seeds, so that several processes share them.
@@ -265,6 +265,37 @@ BROKEN = [
     ("use_acc=(step > 1) if piece == 0 else True", "use_acc=True", {"stale"}),
     ("KV_DEPTH = tl.constexpr(3)", "KV_DEPTH = tl.constexpr(1)", {"hang"}),
 ]
+
+
+HOPPER_BROKEN = [
+    ("tlx.barrier_wait(k_full[k_slot], k_phase)", "pass", {"race"}),
+    ("tlx.barrier_arrive(v_empty[v_slot])", "pass", {"hang"}),
+    ("tlx.named_barrier_wait(TURN_BARRIER + g, TURN_THREADS)", "pass", {"phase"}),
+    ("(g + 1) % GROUPS", "g", {"phase", "hang"}),
+    ("k_phase ^ 1", "k_phase", {"hang"}),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "kinds"), HOPPER_BROKEN)
+def test_brute_force_sees_what_is_broken_on_hopper(old, new, kinds):
+    text = compiled("hopper/fwd").kernel.text
+    assert old in text
+    trouble = brute_verdict(text.replace(old, new), 0, 2, 1)
+    assert trouble is not None and trouble.kind in kinds
+    try:
+        assert prove_text(text.replace(old, new))
+    except ReadbackError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "pending", ["s = tlx.async_dot_wait(1, s)", "acc = tlx.async_dot_wait(0, acc)"]
+)
+def test_a_result_that_was_not_waited_for_cannot_be_read(pending):
+    text = compiled("hopper/fwd").kernel.text
+    weaker = re.sub(r"wait\((\d)", lambda found: f"wait({int(found[1]) + 1}", pending)
+    with pytest.raises(ReadbackError, match="used before the role has waited"):
+        prove_text(text.replace(pending, weaker))
 
 
 @pytest.mark.parametrize(("old", "new", "kinds"), BROKEN)

@@ -28,10 +28,18 @@ class _Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """One generation of a named barrier: who arrived and went on, and who waited for them."""
+    """One generation of a named barrier: who arrived and went on, and who waited for them.
 
+    Attributes:
+        threads: of all of them.
+        wanted: what the waiter says that complete it.
+    """
+
+    signal: Signal
     arrivals: tuple[Place, ...]
     waiter: Place
+    threads: int
+    wanted: int
 
 
 @dataclass(slots=True)
@@ -44,6 +52,7 @@ class Execution:
         takes: tile -> places that took it.
         asks: tile -> place that asked for the one after it.
         meetings: generations of named barriers.
+        again: arrivals of a role at a named barrier where it is already.
         stuck: places at which roles wait for ever.
     """
 
@@ -54,6 +63,7 @@ class Execution:
     takes: dict[int, list[Place]] = field(default_factory=lambda: defaultdict(list))
     asks: dict[int, Place] = field(default_factory=dict)
     meetings: list[Meeting] = field(default_factory=list)
+    again: list[Place] = field(default_factory=list)
     stuck: list[Place] = field(default_factory=list)
 
 
@@ -116,7 +126,10 @@ class _Run:
                     self._arrive(place, signal, 1)
             case ActionKind.HAND:
                 assert action.signal is not None
-                self.named[action.signal].append(place)
+                there = self.named[action.signal]
+                if any(other == role for other, _ in there):
+                    self.result.again.append(place)
+                there.append(place)
             case ActionKind.MEET:
                 return self._meet(place, action)
             case ActionKind.ASK:
@@ -138,9 +151,11 @@ class _Run:
         """Complete a generation if the threads that arrived and those that wait are enough."""
         assert action.signal is not None
         there = self.named[action.signal]
-        if sum(self._warps(role) for role, _ in (*there, place)) * WARP_THREADS < action.value:
+        threads = WARP_THREADS * sum(self._warps(role) for role, _ in (*there, place))
+        if threads < action.value:
             return False
-        self.result.meetings.append(Meeting(tuple(there), place))
+        meeting = Meeting(action.signal, tuple(there), place, threads, action.value)
+        self.result.meetings.append(meeting)
         there.clear()
         return True
 

@@ -37,6 +37,7 @@ def check(subject: Subject) -> list[Diagnostic]:
     for realized in subject.realized:
         if realized.closure is None:
             continue
+        _check_turns(subject, realized, found)
         _check_waits(subject, realized, found)
         _check_arrivals(subject, realized, found)
     return list(found.values())
@@ -91,6 +92,27 @@ def _uneven(subject: Subject, channel: Channel) -> list[Diagnostic]:
             helps=(f"give `{last}` a ring of its own: `smem {last} : bf16[n, d]  depth 2`",),
         )
     ]
+
+
+def _check_turns(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:
+    """A turn is handed on again only when the one before was taken: nobody arrives twice."""
+    closure = realized.closure
+    assert closure is not None
+    for role, replicas in realized.unrolled.turns.items():
+        for replica, turns in enumerate(replicas):
+            following = replicas[(replica + 1) % len(replicas)]
+            shift = int(replica + 1 == len(replicas))
+            taken = [node for node, _ in following[shift:]]
+            for (_, again), node in zip(turns[1:], taken, strict=False):
+                if not closure.ordered(node, again):
+                    span = subject.plan.program.program_of(role).role.span
+                    message = (
+                        f"`{role}` can hand its turn on twice before the next replica takes it"
+                    )
+                    found.setdefault(
+                        f"turn of {role}",
+                        Diagnostic(id="parity", message=message, label=Label(span=span)),
+                    )
 
 
 def _check_waits(subject: Subject, realized: Realized, found: dict[str, Diagnostic]) -> None:

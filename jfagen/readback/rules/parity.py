@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..execution import Meeting
 from ..finding import Finding, line_of
 from ..order import TextOrder
+from ..trace import Signal
 
 ID = "parity"
 PROVES = "no wait passes early or is lapped"
@@ -50,4 +52,26 @@ def check(order: TextOrder) -> list[Finding]:
                     f"arrivals of two phases of `{signal.name}` are not ordered",
                 ),
             )
-    return list(found.values())
+    return [*found.values(), *_named(order)]
+
+
+def _named(order: TextOrder) -> list[Finding]:
+    """Find arrivals at a named barrier that may come before those of the generation before met."""
+    closure = order.closure
+    assert closure is not None
+    if order.execution.again:
+        words = "a second arrival at a named barrier, where nobody has met the first"
+        return [Finding("parity", (line_of(order, order.execution.again[0]),), words)]
+    last: dict[Signal, Meeting] = {}
+    for meeting in order.execution.meetings:
+        earlier = last.get(meeting.signal)
+        last[meeting.signal] = meeting
+        if meeting.threads != meeting.wanted:
+            words = f"{meeting.threads} threads meet at a named barrier of {meeting.wanted}"
+            return [Finding("parity", (line_of(order, meeting.waiter),), words)]
+        for place in meeting.arrivals if earlier else ():
+            assert earlier is not None
+            if not closure.ordered(order.starts[earlier.waiter], order.starts[place]):
+                words = "an arrival at a named barrier can fall into the generation before"
+                return [Finding("parity", (line_of(order, place),), words)]
+    return []
