@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from numbers import Real
 
 import torch
 
@@ -12,6 +13,8 @@ HEAD_DIMS = (64, 128)
 KERNEL_TYPES = (torch.bfloat16, torch.float16)
 REFERENCE_TYPES = (*KERNEL_TYPES, torch.float32, torch.float64)
 OFFSET_TYPES = (torch.int32, torch.int64)
+#: Rows are counted in 32 bits.
+MOST_ROWS = torch.iinfo(torch.int32).max
 
 
 def check_tensors(
@@ -62,8 +65,13 @@ def check_for_kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         raise ValueError(f"q has a head_dim of {q.shape[2]}, kernels are built for {legal}")
 
 
-def check_offsets(name: str, offsets: torch.Tensor, device: torch.device) -> None:
+def check_offsets(name: str, offsets: torch.Tensor, device: torch.device | None) -> None:
     """Check the form of offsets [B + 1]; their values are looked at where they lie.
+
+    Args:
+        name: of the argument.
+        offsets: what was given.
+        device: on which they have to lie; None for any.
 
     Raises:
         TypeError: no integers.
@@ -77,7 +85,7 @@ def check_offsets(name: str, offsets: torch.Tensor, device: torch.device) -> Non
             f"{name} has the shape {list(offsets.shape)}, not [sequences + 1]: it starts with 0 "
             "and ends with the number of rows"
         )
-    if offsets.device != device:
+    if device is not None and offsets.device != device:
         raise ValueError(f"{name} is on {offsets.device}, q on {device}")
 
 
@@ -90,8 +98,25 @@ def check_same_batch(kv_offsets: torch.Tensor, q_offsets: torch.Tensor) -> None:
         )
 
 
-def check_values(name: str, offsets: torch.Tensor, rows: int, tensor: str) -> None:
+def check_rows(name: str, rows: int | None) -> None:
+    """Check a number of rows; None where it is not known.
+
+    Raises:
+        TypeError: no integer.
+        ValueError: a negative one.
+    """
+    if rows is None:
+        return
+    if not isinstance(rows, int) or isinstance(rows, bool):
+        raise TypeError(f"{name} is a {type(rows).__name__}, not a number of rows")
+    if rows < 0:
+        raise ValueError(f"{name} is {rows}, not a number of rows")
+
+
+def check_values(name: str, offsets: torch.Tensor, rows: int | None, tensor: str) -> None:
     """Check values of offsets on the CPU: from 0, never falling, not past the rows of a tensor.
+
+    Where the rows are not known, they are held against the largest number that a kernel counts to.
 
     Raises:
         ValueError: with the first sequence that is wrong.
@@ -104,16 +129,25 @@ def check_values(name: str, offsets: torch.Tensor, rows: int, tensor: str) -> No
             raise ValueError(
                 f"{name} falls from {start} to {stop} at sequence {sequence}: it must not fall"
             )
-    if values[-1] > rows:
+    if rows is None and values[-1] > MOST_ROWS:
+        raise ValueError(f"{name} ends with {values[-1]}, more than {MOST_ROWS} rows")
+    if rows is not None and values[-1] > rows:
         raise ValueError(f"{name} ends with {values[-1]}, but {tensor} has {rows} rows")
 
 
 def checked_scale(scale: float | None, head_dim: int) -> float:
-    """Return the scale, 1 / sqrt(head_dim) if None; ValueError unless positive and finite."""
+    """Return the scale, 1 / sqrt(head_dim) if None.
+
+    Raises:
+        TypeError: no number; a tensor is none, since its value may lie on a device.
+        ValueError: not positive and finite.
+    """
     if scale is None:
         return float(head_dim**-0.5)
+    if not isinstance(scale, int | float | Real) or isinstance(scale, bool):
+        raise TypeError(f"scale is a {type(scale).__name__}, not a number of the host")
     value = float(scale)
-    if not math.isfinite(value) or value <= 0:
+    if not 0 < value < math.inf:
         raise ValueError(f"scale is {value}, not a positive finite number")
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, overload
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from . import arguments
@@ -80,8 +81,10 @@ def attention(
     Raises:
         TypeError, ValueError: with the tensor, its value and the rule, before anything is launched.
             Values of offsets on a GPU are looked at there: wrong ones trap.
+        NotImplementedError: inside a transform of `torch.func`, or with forward-mode derivatives.
     """
     arguments.check_tensors(q, k, v)
+    _refuse_transforms(q, k, v)
     arguments.check_offsets("kv_offsets", kv_offsets, q.device)
     if q_offsets is not None:
         arguments.check_offsets("q_offsets", q_offsets, q.device)
@@ -89,9 +92,9 @@ def attention(
     factor = arguments.checked_scale(scale, q.shape[2])
     total_queries = None if q_offsets is None else q.shape[0]
     if plan is not None:
-        _check_plan(plan, kv_offsets, total_queries)
+        _check_plan(plan, kv_offsets, total_queries, k.shape[0])
     tiles = [] if plan is None else list(plan.tiles)
-    looks = check and plan is None
+    looks = check and (plan is None or plan.total_keys is None)
     # Nobody watches: the way through the dispatcher would cost the host as much as a launch.
     call = compute if _is_eager(q, k, v) else attention_forward
     out, lse = call(q, k, v, kv_offsets, q_offsets, factor, tiles, looks)
@@ -100,13 +103,31 @@ def attention(
 
 def _is_eager(*tensors: torch.Tensor) -> bool:
     """Whether plain tensors are computed with: nothing traces, and no gradient is asked for."""
+    if tensors[0].is_meta:
+        return False
     if torch.compiler.is_compiling() or _get_current_dispatch_mode() is not None:
         return False
     asked = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     return not asked and all(type(tensor) is torch.Tensor for tensor in tensors)
 
 
-def _check_plan(plan: Plan, kv_offsets: torch.Tensor, total_queries: int | None) -> None:
+def _refuse_transforms(*tensors: torch.Tensor) -> None:
+    """A kernel sees through wrapped tensors and loses what they carry, so none is let in."""
+    if torch.compiler.is_compiling():
+        return
+    if torch._C._are_functorch_transforms_active() or (
+        forward_ad._current_level >= 0
+        and any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
+    ):
+        raise NotImplementedError(
+            "jfagen.attention is not built for torch.func (vmap, grad, jvp) and forward-mode "
+            "derivatives; jfagen.runtime.reference.reference is plain torch, which takes them"
+        )
+
+
+def _check_plan(
+    plan: Plan, kv_offsets: torch.Tensor, total_queries: int | None, total_keys: int
+) -> None:
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is a {type(plan).__name__}, not what `jfagen.plan` returns")
     if plan.sequences != kv_offsets.numel() - 1:
@@ -117,3 +138,5 @@ def _check_plan(plan: Plan, kv_offsets: torch.Tensor, total_queries: int | None)
         raise ValueError(
             f"the plan is for {plan.total_queries} packed query rows, q has {total_queries}"
         )
+    if plan.total_keys is not None and plan.total_keys > total_keys:
+        raise ValueError(f"the plan is for {plan.total_keys} rows of k, k has {total_keys}")

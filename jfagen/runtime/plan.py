@@ -18,11 +18,13 @@ class Plan:
     Attributes:
         sequences: B.
         total_queries: rows of q that it was made for; None in broadcast mode.
+        total_keys: rows of k that the last offset was held against; None if it was not.
         tiles: tensors of the kernel's tile list; empty where only the reference runs.
     """
 
     sequences: int
     total_queries: int | None
+    total_keys: int | None
     tiles: tuple[torch.Tensor, ...]
 
 
@@ -40,25 +42,27 @@ def plan(
         kv_offsets: [B + 1] integers; sequence b has the keys kv_offsets[b] to kv_offsets[b + 1].
         q_offsets: the same of packed queries; None in broadcast mode.
         total_queries: rows of q; needed with `q_offsets`, of no use without.
-        total_keys: rows of k; the last offset is held against it if it is given.
+        total_keys: rows of k, against which the last offset is held. Without it nobody notices on
+            a GPU that offsets end past the rows of k.
         check: look at the values of the offsets too. On a GPU wrong ones stop the process with a
             message (a device-side trap), since nobody waits for the answer.
 
     Raises:
         TypeError, ValueError: as `attention`.
     """
-    arguments.check_offsets("kv_offsets", kv_offsets, kv_offsets.device)
+    arguments.check_offsets("kv_offsets", kv_offsets, None)
+    arguments.check_rows("total_keys", total_keys)
+    arguments.check_rows("total_queries", total_queries)
     if q_offsets is not None:
         arguments.check_offsets("q_offsets", q_offsets, kv_offsets.device)
         arguments.check_same_batch(kv_offsets, q_offsets)
-        if total_queries is None or total_queries < 0:
-            raise ValueError(
-                f"total_queries is {total_queries}: with q_offsets the rows of q are needed"
-            )
+        if total_queries is None:
+            raise ValueError("total_queries is None: with q_offsets the rows of q are needed")
     else:
         total_queries = None
     tiles = tiles_of(kv_offsets, q_offsets, total_keys, total_queries, check=check)
-    return Plan(kv_offsets.numel() - 1, total_queries, tiles)
+    held = total_keys if check else None
+    return Plan(kv_offsets.numel() - 1, total_queries, held, tiles)
 
 
 def tiles_of(
@@ -99,9 +103,6 @@ def _look(
     total_keys: int | None,
     total_queries: int | None,
 ) -> None:
-    most = torch.iinfo(torch.int32).max
-    rows = most if total_keys is None else total_keys
-    arguments.check_values("kv_offsets", kv_offsets, rows, "k")
+    arguments.check_values("kv_offsets", kv_offsets, total_keys, "k")
     if q_offsets is not None:
-        rows = most if total_queries is None else total_queries
-        arguments.check_values("q_offsets", q_offsets, rows, "q")
+        arguments.check_values("q_offsets", q_offsets, total_queries, "q")

@@ -27,6 +27,8 @@ def reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return out and lse as `attention` does; reads the offsets on the host.
 
+    Autocast does not reach the arithmetic: its types follow from those of the arguments alone.
+
     Args:
         q: [M, H, D], or [T_q, H, D] with `q_offsets`.
         k: [T, H, D].
@@ -38,13 +40,24 @@ def reference(
     Returns:
         out [B, M, H, D] or [T_q, H, D] of q's type, lse [B, H, M] or [T_q, H] float32, natural log.
     """
+    with torch.autocast(q.device.type, enabled=False):
+        return _all(q, k, v, kv_offsets, q_offsets, scale)
+
+
+def _all(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
     keys = kv_offsets.tolist()
     if q_offsets is None:
         parts = [_one(q, k[start:stop], v[start:stop], scale) for start, stop in pairwise(keys)]
         if not parts:
-            return q.new_empty((0, *q.shape)), q.new_empty(
-                (0, q.shape[1], q.shape[0]), dtype=torch.float32
-            )
+            out, lse = _one(q, k[:0], v[:0], scale)
+            return out[None][:0], lse[None][:0]
         return torch.stack([out for out, _ in parts]), torch.stack([lse for _, lse in parts])
     rows = q_offsets.tolist()
     outs: list[torch.Tensor] = []
@@ -54,19 +67,16 @@ def reference(
         out, lse = _one(q[rows[b] : rows[b + 1]], k[theirs], v[theirs], scale)
         outs.append(out)
         logs.append(lse.transpose(0, 1))
-    uncovered = q[rows[-1] :]
-    outs.append(torch.zeros_like(uncovered))
-    logs.append(_minus_infinity(uncovered, uncovered.shape[:2]))
+    out, lse = _one(q[rows[-1] :], k[:0], v[:0], scale)
+    outs.append(out)
+    logs.append(lse.transpose(0, 1))
     return torch.cat(outs), torch.cat(logs)
 
 
 def _one(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return out [M, H, D] and lse [H, M] of one sequence."""
-    heads = q.shape[1]
-    if not k.shape[0] or not q.shape[0]:
-        return torch.zeros_like(q), _minus_infinity(q, (heads, q.shape[0]))
+    """Return out [M, H, D] and lse [H, M] of one sequence; sums over no keys are 0 and -inf."""
     wide = _WIDE.get(q.dtype, q.dtype)
     keys, values = (x.to(wide).transpose(0, 1) for x in (k, v))
     outs: list[torch.Tensor] = []
@@ -77,7 +87,3 @@ def _one(
         outs.append((torch.exp(scores - lse[..., None]) @ values).transpose(0, 1).to(q.dtype))
         logs.append(lse.to(torch.float32))
     return torch.cat(outs), torch.cat(logs, dim=1)
-
-
-def _minus_infinity(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    return torch.full(shape, float("-inf"), dtype=torch.float32, device=like.device)

@@ -14,6 +14,8 @@ import torch
 #: Sequences up to which every one is placed by counting all others.
 MOST_COUNTED = 8192
 _BLOCK = 1024
+#: int32 elements of 16 bytes.
+_ALIGNED = 4
 _MOST_ROWS = torch.iinfo(torch.int32).max
 
 
@@ -45,16 +47,14 @@ def list_tiles(
     if sequences > MOST_COUNTED or kernel.ORDER != "longest_first":
         return _with_torch(kernel, kv_offsets, q_offsets, most, total_queries, check)
     if q_offsets is None:
-        memory = kv_offsets.new_empty(2 * sequences + 1, dtype=torch.int32)
-        order, bounds = memory.split([sequences, sequences + 1])
+        order, bounds = _parts(kv_offsets, sequences, sequences + 1)
         _kernels().order_sequences[(sequences,)](
             kv_offsets, order, bounds, sequences, most, check, _BLOCK, num_warps=4
         )
         return order, bounds
     assert total_queries is not None
     room = total_queries // kernel.TILE_ROWS + sequences + 1
-    memory = kv_offsets.new_empty(2 * room + 1 + 2 * (sequences + 2), dtype=torch.int32)
-    parts = memory.split([room, room, 1, sequences + 2, sequences + 2])
+    parts = _parts(kv_offsets, room, room, 1, sequences + 2, sequences + 2)
     _kernels().list_tiles[(sequences + 1,)](
         kv_offsets,
         q_offsets,
@@ -67,7 +67,17 @@ def list_tiles(
         _BLOCK,
         num_warps=4,
     )
-    return tuple(parts)
+    return parts
+
+
+def _parts(like: torch.Tensor, *lengths: int) -> tuple[torch.Tensor, ...]:
+    """Return int32 tensors out of one allocation, all on 16-byte borders.
+
+    Triton compiles a kernel anew for pointers that are not: every batch would have its own.
+    """
+    sizes = [size for length in lengths for size in (length, -length % _ALIGNED)]
+    parts = like.new_empty(sum(sizes), dtype=torch.int32).split(sizes)
+    return tuple(parts[::2])
 
 
 def _with_torch(
