@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from builders import ROOT, compiled, compiled_text, edited, schedule_text
 from test_deletions import deletions
 from typer.testing import CliRunner
 
+import jfagen
 from jfagen.cli import app
 from jfagen.cli.status import status_block
 from jfagen.diagnostics import CompileError, render_all
@@ -148,7 +150,14 @@ def test_the_ladder_is_complete():
 
 
 def test_it_stays_short():
-    assert len(text().splitlines()) <= 490
+    """One page: the language, two targets, the proofs, the PyTorch function, what was measured."""
+    assert len(text().splitlines()) <= 640
+
+
+def test_the_loop_of_a_consumer_is_what_the_kernel_has(golden):
+    kernel = compiled("hopper/fwd").kernel.text
+    loop = re.search(r"( +)# full steps: no mask\n(.*?)\n\1# the masked tail", kernel, re.S)[2]
+    check(golden, "hopper-loop", loop)
 
 
 def test_the_installation_is_the_one_that_is_tested():
@@ -169,10 +178,24 @@ def in_order(lines, whole):
 
 
 def test_the_excerpts_are_of_the_schedule_and_of_its_kernel():
-    (schedule,) = fenced("sched")
-    (kernel,) = fenced("python")
-    assert in_order(schedule.splitlines(), schedule_text("fwd"))
-    assert kernel in compiled("fwd").kernel.text
+    names = ("fwd", "hopper/fwd")
+    for name, schedule in zip(names, fenced("sched"), strict=True):
+        assert in_order(schedule.splitlines(), schedule_text(name))
+    for name, kernel in zip(names, fenced("python")[:2], strict=True):
+        assert kernel in compiled(name).kernel.text
+
+
+def test_the_calls_of_the_page_run():
+    """The example of `jfagen.attention`, on the CPU."""
+    calls = fenced("python")[2]
+    packed, single = torch.randn(9, 2, 64), torch.randn(4, 2, 64)
+    kv_offsets, q_offsets = torch.tensor([0, 5, 9]), torch.tensor([0, 3, 9])
+    names = {"jfagen": jfagen, "k": packed, "v": packed, "kv_offsets": kv_offsets}
+    first, *others = calls.splitlines()
+    exec(first, names | {"q": single})
+    names |= {"q": packed, "q_offsets": q_offsets}
+    exec("\n".join(others), names)
+    assert names["out"].shape == (9, 2, 64) and names["lse"].shape == (9, 2)
 
 
 def test_the_status_block_is_what_build_prints(golden):
