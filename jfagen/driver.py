@@ -75,8 +75,12 @@ def compile_source(source: SourceFile) -> Compiled:
 
 def compile_instances(source: SourceFile) -> tuple[Compiled, ...]:
     """Compile every instance of a schedule; as `compile_source`."""
-    tree = parse(source)
-    return tuple(_compile(source, tree, instance, _Clock()) for instance in instances(tree))
+    first = _Clock()
+    tree = first("parse", lambda: parse(source))
+    return tuple(
+        _compile(source, tree, instance, _Clock() if number else first)
+        for number, instance in enumerate(instances(tree))
+    )
 
 
 def _compile(source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock) -> Compiled:

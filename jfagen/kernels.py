@@ -12,6 +12,23 @@ _TARGET = re.compile(r'^TARGET = "(sm_\d+[af]?)"', re.M)
 _ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
+#: Compute capability -> the schedule of the forward, below `schedules/` without suffix.
+FORWARDS = {(10, 0): "fwd", (9, 0): "hopper/fwd"}
+
+
+def kernel_name(schedule: str, *, jagged: bool, head_dim: int, dtype: str) -> str:
+    """Return the file of one instance below `generated/`, without suffix.
+
+    The first instance of a schedule (one q, head dimension 128, `bf16`) has the schedule's name.
+    """
+    parts = [
+        "_jagged" if jagged else "",
+        "" if head_dim == 128 else f"_d{head_dim}",
+        "" if dtype == "bf16" else f"_{dtype}",
+    ]
+    return schedule + "".join(parts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedKernel:
     """An emitted file: its path below `generated/` without the suffix, and what it is for."""

@@ -144,15 +144,16 @@ def test_the_plan_is_made_once_and_outside_of_the_timing(ours):
 
 
 def test_ours_says_where_it_would_not_run_a_kernel(monkeypatch):
-    kernels = (GeneratedKernel(name="fwd", target="sm_100a"),)
+    kernels = (GeneratedKernel(name="fwd_jagged_d16", target="sm_100a"),)
     monkeypatch.setattr(provided, "generated_kernels", lambda: kernels)
     case = small_case()
     half = small_case().__class__(
         shape=case.shape, seed=case.seed, lengths=case.lengths, dtype=Dtype.FP16
     )
     assert Jfagen().unfit(case, (10, 0)) is None
-    assert Jfagen().unfit(half, (10, 0)) == "its kernels take bf16, not fp16"
-    assert Jfagen().unfit(case, (9, 0)) == "no generated kernel for sm_90, only for sm_100a"
+    assert Jfagen().unfit(half, (10, 0)) == "no generated kernel `fwd_jagged_d16_fp16` for sm_100"
+    assert Jfagen().unfit(case, (9, 0)) == "no generated kernel `hopper/fwd_jagged_d16` for sm_90"
+    assert Jfagen().unfit(case, (8, 0)) == "no generated kernel `fwd_jagged_d16` for sm_80"
     backward = small_case(direction=Direction.BACKWARD)
     for one in (Jfagen(), JfagenPlan()):
         assert one.unfit(backward, (10, 0)) == "jfagen's backward is not available yet"
@@ -167,7 +168,6 @@ def test_what_is_missing_is_named(monkeypatch):
     assert FlashAttention4().available() == expected
     monkeypatch.setattr(torch.backends.cudnn, "is_available", lambda: False)
     assert CuDNN().available() == "torch has no cuDNN here"
-    monkeypatch.delattr(jfagen, "attention", raising=False)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", None)
     assert "not installed" in TorchVarlen().available()
 

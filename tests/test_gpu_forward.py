@@ -37,7 +37,7 @@ def guarded_rows(lengths, heads, head_dim, dtype, seed):
 def test_200_random_length_sets_agree_with_float64(dtype, head_dim, jagged, capsys):
     rng = random.Random(f"{dtype}{head_dim}{jagged}")
     worst = 0.0
-    for case in range(50):
+    for case in range(25):
         batch, heads = rng.randint(1, 9), rng.choice([1, 2, 3, 4])
         pick = [*EDGES, rng.randint(0, 1500), rng.randint(0, 4000)]
         lengths = [rng.choice(pick) for _ in range(batch)]
@@ -53,7 +53,7 @@ def test_200_random_length_sets_agree_with_float64(dtype, head_dim, jagged, caps
         worst = max(worst, check_batch(q, k, v, offsets_of(lengths), q_offsets)[2])
     with capsys.disabled():
         print(
-            f"\n{dtype} D {head_dim} jagged {jagged}: 50 sets, largest row error {worst:.2e}",
+            f"\n{dtype} D {head_dim} jagged {jagged}: 25 sets, largest row error {worst:.2e}",
             end="",
         )
 

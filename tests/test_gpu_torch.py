@@ -43,7 +43,9 @@ def test_no_host_synchronisation(jagged):
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-@pytest.mark.parametrize("lengths", [[5], [0], [0, 0], [7, 7, 7], [1, 900, 0, 128, 900, 129, 3], None])
+@pytest.mark.parametrize(
+    "lengths", [[5], [0], [0, 0], [7, 7, 7], [1, 900, 0, 128, 900, 129, 3], None]
+)
 def test_the_list_of_one_launch_is_that_of_the_kernels_host_part(lengths, dtype):
     from jfagen.runtime.kernels import Wanted, forward_schedule, load
 

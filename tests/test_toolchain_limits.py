@@ -148,3 +148,17 @@ def test_more_than_the_budget_is_refused_and_exactly_the_budget_is_not():
 def test_the_hardware_limits_hold_on_hopper_too():
     over = dataclasses.replace(FITS, smem_bytes=232_449, tmem_columns=0)
     assert check(Budget(registers={}), over, Arch.SM_90A) == ["smem-over-limit"]
+
+
+def test_matmuls_that_run_one_by_one_are_a_finding():
+    budget = Budget(smem_bytes=None, tmem_columns=None, registers={})
+    hopper = dataclasses.replace(FITS, tmem_columns=0)
+    log = (
+        "ptxas info    : (C7513) Potential Performance Loss: wgmma.mma_async instructions are "
+        "serialized due to non wgmma instructions defining input registers of a wgmma between "
+        "start and end of the pipeline stage in the function 'k'"
+    )
+    (found,) = findings(Arch.SM_90A, budget, hopper, 64, (), log)
+    assert found.id == "matmuls-serialized"
+    assert "non wgmma instructions defining input registers" in found.message
+    assert findings(Arch.SM_90A, budget, hopper, 64, (), "ptxas info : nothing") == ()

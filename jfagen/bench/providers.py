@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..kernels import generated_kernels
+from ..kernels import FORWARDS, generated_kernels, kernel_name
 from .interleave import Call, first_line
 from .records import Case
 from .shapes import Direction
@@ -121,12 +121,17 @@ class Jfagen(Provider):
         """Refuse a backward, and a GPU for which no kernel was generated."""
         if case.direction is Direction.BACKWARD:
             return "jfagen's backward is not available yet"
-        kernels = generated_kernels()
-        if capability is not None and not any(kernel.fits(capability) for kernel in kernels):
-            targets = ", ".join(sorted({kernel.target for kernel in kernels})) or "none"
-            major, minor = capability
-            return f"no generated kernel for sm_{major}{minor}, only for {targets}"
-        return None
+        if capability is None:
+            return None
+        major, minor = capability
+        built = {kernel.name for kernel in generated_kernels() if kernel.fits(capability)}
+        name = kernel_name(
+            FORWARDS.get(capability, "fwd"),
+            jagged=case.shape.queries is None,
+            head_dim=case.shape.head_dim,
+            dtype=str(case.dtype),
+        )
+        return None if name in built else f"no generated kernel `{name}` for sm_{major}{minor}"
 
     def operands(self, inputs: Inputs) -> Operands:
         """Return the tensors as they are."""

@@ -19,14 +19,13 @@ from ..diagnostics import near_match
 from .files import Output, write_all
 from .inputs import NoKernelText, check_seeds, check_size, kernel_text, parse_lengths
 from .inputs import wrong_call as _wrong_call
+from .problems import Asked, problem_of
 
 if TYPE_CHECKING:
     from ..machine.failure import Failure
     from ..machine.shrink import Case, Shrunk
     from ..machine.trial import Problem, Result
 
-#: For kernels whose text does not say it.
-_HEAD_DIM = 128
 _POLICY_HELP = (
     "Who goes next: `random`; `late` lets TMA and MMA complete only when no role can run; `at_once`"
     " lets them complete at once; `starve=ROLE` lets that role run only when nothing else can."
@@ -103,8 +102,11 @@ def run(
     _check_policy(policy)
     source = _source(file)
     _check_role(source, policy)
-    packed, dtype = _packed(source, query_lengths, rows)
-    problem = _problem(rows, queries, heads, _head_dim(source, head_dim), rising, packed, dtype)
+    asked = Asked(rows, queries, query_lengths, heads, head_dim, rising)
+    try:
+        problem = problem_of(_text(source), asked)
+    except ImportError as error:
+        raise _no_machine(error) from None
     chosen = range(seed, seed + max(seeds, 1))
     cases = [_case(problem, sms, number, policy, nan_neighbours) for number in chosen]
     failing = _run_cases(source, cases)
@@ -265,59 +267,6 @@ def _load(path: Path) -> Failure:
         raise _wrong_call(f"`{path}` is no text") from None
     except ValueError as error:
         raise _wrong_call(f"`{path}` {error}") from None
-
-
-def _packed(
-    source: str, asked: str | None, rows: tuple[int, ...]
-) -> tuple[tuple[int, ...] | None, str]:
-    """Return the query rows of each sequence, None for one q, and the kernel's element type."""
-    from ..machine.declared import declared_inputs
-
-    takes = declared_inputs(_text(source))
-    if not takes.jagged:
-        if asked is not None:
-            raise _wrong_call("the kernel takes one q for all sequences, without --query-lengths")
-        return None, takes.dtype
-    lengths = rows if asked is None else parse_lengths(asked)
-    if len(lengths) != len(rows):
-        raise _wrong_call(f"{len(lengths)} query lengths for {len(rows)} sequences")
-    return lengths, takes.dtype
-
-
-def _problem(
-    lengths: tuple[int, ...],
-    queries: int,
-    heads: int,
-    head_dim: int,
-    rising: bool,
-    packed: tuple[int, ...] | None,
-    dtype: str,
-) -> Problem:
-    try:
-        from ..machine.trial import Problem
-    except ImportError as error:
-        raise _no_machine(error) from None
-    problem = Problem(
-        lengths=lengths,
-        queries=queries,
-        heads=heads,
-        head_dim=head_dim,
-        rising=rising,
-        query_lengths=packed,
-        dtype=dtype,
-    )
-    check_size(problem)
-    return problem
-
-
-def _head_dim(source: str, asked: int | None) -> int:
-    """Return the head dimension of the kernel; refuse another one that was asked for."""
-    from ..machine.declared import declared_head_dim
-
-    built = declared_head_dim(_text(source))
-    if asked is not None and built is not None and asked != built:
-        raise _wrong_call(f"the kernel is built for head_dim {built}, not for --head-dim {asked}")
-    return asked or built or _HEAD_DIM
 
 
 def _source(file: str) -> str:

@@ -11,14 +11,30 @@ _MARGIN = 14
 
 
 def status_block(compiled: Compiled, path: Path | None = None, *, written: bool = True) -> str:
-    """Return the block for one schedule."""
+    """Return the block for one schedule; a line for another instance of the one before."""
     head = compiled.program.source.path
     if path is not None:
         head += f" -> {path}" + ("" if written else " (unchanged)")
+    if compiled.instance.suffix:
+        return _line_of_instance(compiled, head)
     lines = [head]
     for rule, verdict in compiled.proof.verdicts.items():
         lines.append(_line(rule, f"{verdict.word.ljust(10)}  {verdict.what}"))
     return "\n".join([*lines, *_resource_lines(compiled)])
+
+
+def _line_of_instance(compiled: Compiled, head: str) -> str:
+    """Return what differs from instance to instance; the same rules hold for all."""
+    offered = compiled.instance.offered
+    chosen = ", ".join(
+        f"{field} {value}"
+        for field, value in compiled.instance.values.items()
+        if value != offered[field][0]
+    )
+    return (
+        f"{head}: {chosen}; all of that holds too, SMEM {compiled.resources.smem_bytes:,} bytes, "
+        f"{compiled.resources.barriers} barriers"
+    )
 
 
 def _line(word: str, text: str) -> str:

@@ -9,12 +9,9 @@ from types import ModuleType
 
 import torch
 
+from ..kernels import FORWARDS, kernel_name
 from ..paths import data_dir
 
-#: Compute capability -> the schedule of the forward, below `schedules/` without suffix.
-FORWARDS = {(10, 0): "fwd", (9, 0): "hopper/fwd"}
-#: What the first instance of a schedule is, so that its file has no suffix.
-_FIRST = {"q": "broadcast", "head_dim": 128, "dtype": "bf16"}
 _TYPES = {torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
@@ -37,12 +34,12 @@ class Wanted:
     @property
     def name(self) -> str:
         """Return the name of its file below `generated/`, without suffix."""
-        parts = [
-            "_jagged" if self.jagged else "",
-            "" if self.head_dim == _FIRST["head_dim"] else f"_d{self.head_dim}",
-            "" if _TYPES[self.dtype] == _FIRST["dtype"] else f"_{_TYPES[self.dtype]}",
-        ]
-        return self.schedule + "".join(parts)
+        return kernel_name(
+            self.schedule,
+            jagged=self.jagged,
+            head_dim=self.head_dim,
+            dtype=_TYPES[self.dtype],
+        )
 
 
 def forward_schedule(device: torch.device) -> str | None:

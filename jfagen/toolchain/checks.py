@@ -19,14 +19,16 @@ def findings(
     resources: Resources,
     launch_registers: int | None,
     roles: tuple[EmittedRole, ...],
+    ptxas_log: str = "",
 ) -> tuple[Finding, ...]:
-    """Return every limit that the kernel breaks, hardware first, then its own budget."""
+    """Return every limit that the kernel breaks: of hardware, of its own budget, then of speed."""
     # Hopper's limits on shared memory and threads are Blackwell's; it has no tensor memory.
     target = TARGETS.get(arch.value, SM_100A)
     return (
         *_over_hardware(target, resources),
         *_over_budget(budget, resources),
         *dropped_registers(budget, resources.setmaxnreg, launch_registers, roles),
+        *serialized(ptxas_log),
     )
 
 

@@ -71,12 +71,7 @@ def compile_text(
         roles=roles,
         loops=loops,
         warnings=log.warnings,
-        findings=(
-            *checks.findings(
-                chosen, emitted.budget, resources, ptx.launch_registers(built.ptx), emitted.roles
-            ),
-            *checks.serialized(built.ptxas_log),
-        ),
+        findings=_findings(chosen, emitted, resources, built),
         ptx=built.ptx,
         cubin=cubin,
         sass=sass,
@@ -103,6 +98,14 @@ def _arch(emitted: Emitted, asked: Arch | str | None) -> Arch:
         )
     assert chosen is not None
     return chosen
+
+
+def _findings(
+    arch: Arch, emitted: Emitted, resources: Resources, built: Built
+) -> tuple[Finding, ...]:
+    launch = ptx.launch_registers(built.ptx)
+    log = built.ptxas_log
+    return checks.findings(arch, emitted.budget, resources, launch, emitted.roles, log)
 
 
 def _resources(built: Built, registers: int) -> Resources:
