@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 NEXT = "next clc asked by load"
+STATIC = "next static deal zigzag"
+NO_TURN = "leave it out, with its brackets"
 LOOP = "  loop i over kv {\n"
 END = "    correction { rescale[g][i] }\n"
 ALGORITHM = "  algorithm attention.forward\n"
@@ -237,20 +239,13 @@ REPAIRS = {
         "`algorithm attention.forward`",
         ("attention.backward", "attention.forward"),
     ),
-    "later_hopper": ("write `target sm_100a`", ("sm_90a", "sm_100a")),
-    "later_fp16": ("write `dtype bf16`", ("fp16", "bf16")),
     "later_f32_inputs": ("write `dtype bf16`", ("dtype f32", "dtype bf16")),
     "later_causal": ("write `mask none`", ("mask causal", "mask none")),
     "later_window": ("write `mask none`", ("mask window 128", "mask none")),
-    "later_q_jagged": ("write `q broadcast`", ("q jagged", "q broadcast")),
     "later_kv_dense": ("write `kv jagged`", ("kv dense", "kv jagged")),
     "later_pair": ("leave it out", ("  pair { leader 0  qk split m }\n", "")),
-    "later_turn": ("leave it out, with its brackets", ("turn { softmax[g][i] }", "softmax[g][i]")),
     "later_slices_of_an_op": ("write `store_out[g]` alone", (" in slices of 32 through out", "")),
     "later_tune": ("write `3`", ("tune 2..4 default 3", "3")),
-    "later_cases": ("write `3` alone", (" (6 if head_dim 64)", "")),
-    "later_head_dims": ("write one number", ("in {64, 128}", "128")),
-    "later_dtypes": ("write one type", ("in {bf16, fp16}", "bf16")),
     "later_lives": ("leave it out", ("  lives qk[0][i] -> softmax[g][i]", "")),
     "later_together": ("leave the place to the packer", ("  together { s, p }\n", "")),
     "later_second_loop": ("in the first loop", ("  loop j over kv { load { load_k[j] } }\n", "")),
@@ -263,4 +258,82 @@ REPAIRS = {
     "semicolon": ("nothing else is needed", ("depth 3;", "depth 3")),
     "number_run_together": ("write `128 x 2`", ("128x2", "128 x 2")),
     "second_kernel": ("one file holds one kernel", ("kernel b { }\n", "")),
+    # Hopper: what a target lacks, turns, values in registers
+    "tmem_on_hopper": ("write `reg`", ("tmem s", "reg s")),
+    "clc_on_hopper": (f"write `{STATIC}`", (NEXT, STATIC)),
+    "pair_on_hopper": ("leave it out", ("  pair { leader 0  qk split m }\n", "")),
+    "turn_on_blackwell": (NO_TURN, ("turn { softmax[g][i] }", "softmax[g][i]")),
+    "turn_without_replicas": (NO_TURN, ("turn { load_k[i]  load_v[i] }", "load_k[i]  load_v[i]")),
+    "turn_after_the_loop": (NO_TURN, ("turn { finish[g] }", "finish[g]")),
+    "turn_in_a_turn": (NO_TURN, ("turn { pv[g][i-1] }", "pv[g][i-1]")),
+    "turn_of_nothing": (NO_TURN, ("turn { }", "")),
+    "m_of_128_on_hopper": ("write 64", ("m 128 ", "m 64 ")),
+    "slices_of_registers": ("drop `slices 2`", ("  slices 2", "")),
+    "k_in_registers": ("write `smem`", ("reg k", "smem k")),
+    "s_in_smem_on_hopper": ("write `reg`", ("smem s", "reg s")),
+    "out_nowhere_on_hopper": (
+        "add `smem out[g] : dtype[m, d]`",
+        ("  # Scores", "  smem out[g] : dtype[m, d]\n  # Scores"),
+    ),
+    "stats_cross_roles_on_hopper": (
+        "place `publish_stats` and `finish` in one role",
+        ("{ finish[g] }", "{ publish_stats[g]  finish[g] }"),
+        ("  load { publish_stats[g] }\n", ""),
+    ),
+    "stats_after_finish": (
+        "place `finish[g]` after `publish_stats[g]`",
+        ("finish[g]  publish_stats[g]", "publish_stats[g]  finish[g]"),
+    ),
+    "p_overwritten_in_registers": (
+        "place `pv[g][i-1]` before `softmax[g][i]`",
+        ("softmax[g][i]  pv[g][i-1]", "pv[g][i-1]  softmax[g][i]"),
+    ),
+    "alpha_used_before_softmax": (
+        "place `rescale[g][i]` after `softmax[g][i]`",
+        ("rescale[g][i]  softmax[g][i]", "softmax[g][i]  rescale[g][i]"),
+    ),
+    "pv_in_flight_at_the_end": (
+        "before the op that uses its result: `pv[g][i-1]`",
+        ("softmax[g][i]  rescale[g][i]  pv[g][i]", "pv[g][i-1]  softmax[g][i]  rescale[g][i]"),
+    ),
+    "pv_two_steps_behind_softmax": ("write `pv[g][i-1]`", ("[i-2]", "[i-1]")),
+    "qk_ahead_of_softmax": ("write `qk[g][i]`", ("[i+1]", "[i]")),
+    "registers_for_tiles": ("write `registers 192`", ("registers 160", "registers 192")),
+    "registers_for_wide_tiles": ("with `n 64` the tiles fit", ("n 128 ", "n 64 ")),
+    # instances
+    "clc_with_q_jagged": (f"write `{STATIC}`", (NEXT, STATIC)),
+    "one_per_cta_with_q_jagged": (
+        f"write `persistent  {STATIC}`",
+        ("one_per_cta", f"persistent  {STATIC}"),
+    ),
+    "head_dims_with_96": ("write 64, or leave it out", ("128, 96", "128, 64")),
+    "dtypes_with_f32": ("write `fp16`, or leave it out", ("bf16, f32", "bf16")),
+    "q_dense_in_a_set": ("write `jagged`, or leave it out", ("dense", "jagged")),
+    "types_as_head_dims": ("write `128` or `64`", ("head_dim in {bf16, fp16}", "head_dim in {64}")),
+    "numbers_as_dtypes": ("write `bf16` or `fp16`", ("16, 32", "bf16")),
+    "layouts_as_dtypes": ("write `bf16` or `fp16`", ("jagged, dense", "fp16")),
+    "types_as_q": ("write `broadcast` or `jagged`", ("q in {bf16, fp16}", "q jagged")),
+    "head_dims_with_a_word": ("drop the comma", (", large", "")),
+    "head_dim_offered_twice": ("keep one", ("64, 128", "64")),
+    "dtype_offered_twice": ("keep one", ("bf16, bf16", "bf16")),
+    "case_of_another_head_dim": ("write `3` alone", (" (6 if head_dim 64)", "")),
+    "case_of_head_dim_96": ("drop `4 if head_dim 96`", (", 4 if head_dim 96", "")),
+    "case_of_a_type_for_head_dim": ("write `2` alone", (" (3 if head_dim bf16)", "")),
+    "case_given_twice": ("the first one counts", (", 4 if head_dim 64", "")),
+    "depth_of_20_in_a_case": ("write at most 16", ("20 if", "3 if")),
+    "n_of_96_in_a_case": ("write 64 or 128", ("96 if", "64 if")),
+    "q_of_bf16_where_dtype_varies": ("write `dtype`", ("bf16[m", "dtype[m")),
+    "q_of_f32_where_dtype_varies": ("write `dtype`", ("q[g]   : f32", "q[g]   : dtype")),
+    "tiles_without_next_on_hopper": (
+        f"add `{STATIC}`",
+        ("by kv_length", f"by kv_length  {STATIC}"),
+    ),
+    "tiles_without_lifetime_on_hopper": (
+        f"add `persistent  {STATIC}`",
+        ("tiles { ", f"tiles {{ persistent  {STATIC}  "),
+    ),
+    "tile_missing_on_hopper": (
+        "`tile { m 64 x 2 as g  n 128 }`",
+        ("  role load ", "  tile { m 64 x 2 as g  n 128 }\n  role load "),
+    ),
 }

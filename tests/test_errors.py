@@ -1,4 +1,4 @@
-"""Bad schedules: each is the forward schedule with one mistake, and gives one true finding.
+"""Bad schedules: each is a forward schedule with one mistake, and gives one true finding.
 
 The files are `tests/errors/NAME.sched`, with the whole rendered text in `NAME.txt`.
 """
@@ -6,18 +6,17 @@ The files are `tests/errors/NAME.sched`, with the whole rendered text in `NAME.t
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from dataclasses import replace
 from functools import cache
 
 import pytest
-from builders import ROOT, compiled, compiled_text, edited
+from builders import ROOT, compiled, edited
 from error_repairs import REPAIRS
 
 from jfagen.cli import main
 from jfagen.diagnostics import CompileError, Diagnostic, SourceFile, render, render_all
-from jfagen.driver import compile_source
+from jfagen.driver import compile_instances, compile_source
 from jfagen.passes.channels import SyncPlan
 from jfagen.proof import make_subject
 from jfagen.proof.rules import live
@@ -26,6 +25,7 @@ ERRORS = ROOT / "tests" / "errors"
 NAMES = sorted(path.stem for path in ERRORS.glob("*.sched"))
 #: Findings that no schedule can cause, only a channel that is wrong: `test_proof.py` makes those.
 PROOF_ONLY = {"deadlock", "never-written", "race", "round-trip"}
+NOT_ABOUT_SCHEDULES = {"toolchain", "machine", "cli", "readback", "bench", "doctor", "runtime"}
 #: Of findings that the parser reports, these need no advice: the message says what is expected.
 PLAIN = {"syntax", "not-text"}
 
@@ -40,7 +40,7 @@ def findings(text, path="a.sched"):
 def findings_of(name) -> tuple[Diagnostic, ...]:
     path = ERRORS / f"{name}.sched"
     with pytest.raises(CompileError) as caught:
-        compile_source(SourceFile.from_path(path, path.name))
+        compile_instances(SourceFile.from_path(path, path.name))
     return caught.value.diagnostics
 
 
@@ -77,7 +77,7 @@ def reported_ids():
     """Return every id in the package: the strings that reporting calls get."""
     found = set()
     for path in (ROOT / "jfagen").rglob("*.py"):
-        if path.parts[-2] in ("toolchain", "machine", "cli", "readback"):  # not about schedules
+        if path.parts[-2] in NOT_ABOUT_SCHEDULES:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
@@ -106,14 +106,25 @@ def test_ids_are_words():
 
 @pytest.mark.parametrize("name", sorted(REPAIRS))
 def test_what_the_help_says_mends_the_schedule(name):
-    said, *edits = REPAIRS[name]
+    said, *_ = REPAIRS[name]
     (found,) = findings_of(name)
     assert any(said in advice for advice in found.helps), found.helps
+    compile_source(mended(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(REPAIRS))
+def test_what_the_help_says_mends_every_instance(name):
+    compile_instances(mended(name))
+
+
+def mended(name) -> SourceFile:
+    _, *edits = REPAIRS[name]
     text = (ERRORS / f"{name}.sched").read_text()
     for old, new in edits:
         assert old in text, old
         text = text.replace(old, new)
-    compiled_text(re.sub("^# fwd.sched with .*\n", "", text))
+    return SourceFile(path="schedules/edited.sched", text=text)
 
 
 def test_every_bad_schedule_with_advice_of_one_edit_is_mended_somewhere():

@@ -9,9 +9,11 @@ from ..passes.layout import leaves
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
-from ..semantics.program import Buffer, Leaf, Over, Program, Region
+from ..semantics.check_problem import KEYS
+from ..semantics.program import Buffer, Leaf, Over, Program, Region, Role
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage
+from .register_tiles import needed_registers
 from .subject import Subject
 
 _SMALLER = "use fewer groups or smaller tiles"
@@ -37,11 +39,11 @@ def columns_helps(subject: Subject) -> tuple[str, ...]:
 
 
 def _columns_fit(program: Program, limit: int) -> bool:
-    placement = _legal(program)
+    placement = legal_placement(program)
     return placement is not None and placement.columns <= limit
 
 
-def _legal(program: Program) -> Placement | None:
+def legal_placement(program: Program) -> Placement | None:
     """Return the placement of a changed program; None if its order is illegal."""
     plan = make_plan(program)
     placement = place(plan)
@@ -68,7 +70,10 @@ def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
     for host, guest in _free_pairs(program):
         saved = guest.bytes * copies(program, guest)
         name = next(n for n in _region_names(guest) if n not in {r.name for r in program.regions})
-        if saved >= excess and _legal(_with_region(program, name, host, guest)) is not None:
+        if (
+            saved >= excess
+            and legal_placement(_with_region(program, name, host, guest)) is not None
+        ):
             group = f"[{program.tile.group_symbol}]" if guest.grouped else ""
             helps.append(
                 f"add `region {name}{group} {{ {guest.name} over {host.name} }}`: it saves "
@@ -80,7 +85,7 @@ def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
         less = (buffer.depth - depth) * buffer.bytes * copies(program, buffer) // buffer.depth
         if less >= excess and buffer.name not in done:
             done.add(buffer.name)  # what is shallower still waits more and fits no better
-            if _legal(changed) is not None:
+            if legal_placement(changed) is not None:
                 helps.append(f"`{buffer.name}` fits with `depth {depth}`")
     return tuple(helps) or (_SMALLER,)
 
@@ -110,22 +115,67 @@ def _with_region(program: Program, name: str, host: Buffer, guest: Buffer) -> Pr
 
 def registers_helps(program: Program, fewest: int) -> tuple[str, ...]:
     """Return the largest request of one role that leaves the default role enough."""
-    default = next(role for role in program.roles if role.default)
     helps: list[str] = []
     for asking in program.roles:
         if asking.default or asking.warps < WARPS_PER_GROUP:
             continue
-        for registers in range((asking.registers or fewest) - 8, fewest - 1, -8):
-            requests = [
-                (role.warps, registers if role is asking else role.registers or 0)
-                for role in program.roles
-                if not role.default
-                for _ in range(role.replicas)
-            ]
-            left = default_role_registers(program.target, default.warps, requests)
+        least = max(fewest, needed_registers(program, asking.name))
+        for registers in range((asking.registers or fewest) - 8, least - 1, -8):
+            left = _left(program, asking, registers)
             if left >= fewest:
                 helps.append(
                     f"with `registers {registers}` in `{asking.name}` there are {left} left"
                 )
                 break
-    return tuple(helps) or ("use fewer warps",)
+    return tuple(helps) or ("use fewer warps, or fewer groups",)
+
+
+def _left(program: Program, asking: Role, registers: int) -> int:
+    """Return what the default role is left with if one role asks for other registers."""
+    default = next(role for role in program.roles if role.default)
+    requests = [
+        (role.warps, registers if role is asking else role.registers or 0)
+        for role in program.roles
+        if not role.default
+        for _ in range(role.replicas)
+    ]
+    return default_role_registers(program.target, default.warps, requests)
+
+
+def tiles_helps(program: Program, role: Role, registers: int, fewest: int) -> tuple[str, ...]:
+    """Return what makes room for the tiles that a role keeps in registers.
+
+    Args:
+        program: the program in which they do not fit.
+        role: whose tiles they are.
+        registers: what a thread of it has.
+        fewest: registers that the default role must be left with.
+    """
+    helps: list[str] = []
+    needed = needed_registers(program, role.name)
+    enough = -(-needed // 8) * 8
+    if role.default:
+        helps += [said for said in registers_helps(program, needed) if said.startswith("with")]
+    elif enough <= program.target.registers_per_thread and _left(program, role, enough) >= fewest:
+        helps.append(f"write `registers {enough}` for `{role.name}`")
+    for keys in KEYS:
+        if keys < program.tile.n and needed_registers(_with_keys(program, keys), role.name) <= (
+            registers
+        ):
+            helps.append(f"with `n {keys}` the tiles fit")
+    return tuple(helps) or (_SMALLER,)
+
+
+def _with_keys(program: Program, keys: int) -> Program:
+    """Return a program with other key rows a step."""
+    buffers = tuple(
+        replace(
+            buffer,
+            shape=tuple(
+                keys if symbol == "n" else extent
+                for symbol, extent in zip(buffer.symbols, buffer.shape, strict=True)
+            ),
+        )
+        for buffer in program.buffers
+    )
+    return replace(program, buffers=buffers, tile=replace(program.tile, n=keys))

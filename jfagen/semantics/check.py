@@ -6,6 +6,7 @@ from ..diagnostics import Reporter, SourceFile
 from ..syntax import ast
 from .check_blocks import check_blocks, loop_of
 from .check_buffers import check_buffers
+from .check_instances import check_cases
 from .check_problem import check_algorithm, check_problem, check_tile
 from .check_regions import check_apart, check_regions
 from .check_roles import check_roles
@@ -27,13 +28,14 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     check_algorithm(context)
     problem = check_problem(context)
     check_tile(context)
+    check_cases(context)
     check_names(context)
     check_roles(context)
     check_buffers(context, problem)
     regions = check_regions(context)
     apart = check_apart(context, regions)
     programs = check_blocks(context) if context.algorithm is not None else ()
-    tiles = check_tiles(context, problem)
+    tiles = check_tiles(context)
     context.reporter.raise_if_any()
     loop = loop_of(tree)
     assert context.algorithm and problem and context.tile and tiles and loop

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..algorithm import Algorithm, Op, Space
-from ..diagnostics import Label, Note, near_match, quoted
+from ..diagnostics import Label, Note, Span, near_match, quoted
 from ..syntax import ast
-from .check_placement import Parts, Placed, check_placement, is_before_steps
+from .check_placement import check_placement, is_before_steps
 from .context import Context, first_word
+from .placed import Parts, Placed
 from .program import GroupRef, OpUse, Role, RoleProgram
 
 #: How far ahead or behind an op may run.
@@ -55,6 +56,7 @@ class _Walk:
     strange_roles: set[str] = field(default_factory=set)
     turn: int = -1
     turns: int = 0
+    turning: dict[str, Span] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         tile = self.context.tile
@@ -127,13 +129,20 @@ class _Walk:
     def _turn(self, node: ast.Turn, role: Role, place: _Place) -> None:
         """Place the ops of one turn; report a turn that nobody could take."""
         word, instead = node.word.span, "leave it out, with its brackets"
+        report = self.context.reporter.report
         if not self.context.target.turns:
             self.context.lacks("`turn`", word, instead)
         elif why := self._no_turn(role, place):
             message = f"nobody takes turns with `{role.name}` here: {why}"
-            self.context.reporter.report("bad-turn", message, word, helps=(instead,))
+            report("bad-turn", message, word, helps=(instead,))
         elif not list(_ops(node.steps)):
-            self.context.reporter.report("bad-turn", "a turn without ops", word, helps=(instead,))
+            report("bad-turn", "nothing stands in this turn", word, helps=(instead,))
+        elif (first := next(iter(self.turning), role.name)) != role.name:
+            note = Note(message=f"`{first}` does here", label=Label(span=self.turning[first]))
+            message = f"only one role of a kernel can take turns, and `{role.name}` is a second one"
+            report("bad-turn", message, word, notes=(note,), helps=(instead,))
+        else:
+            self.turning.setdefault(role.name, word)
         self.turn, self.turns = self.turns, self.turns + 1
         self._steps(node.steps, role, place)
         self.turn = -1

@@ -34,7 +34,7 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
                 context.buffers[buffer.name] = buffer
             else:
                 context.broken = True
-    _check_holders(context, algorithm)
+    _check_holders(context, algorithm, problem)
 
 
 def _values(
@@ -101,12 +101,11 @@ def _buffer(
 ) -> Buffer:
     value = values[0]
     grouped = context.group_symbol(name.group)
-    _check_memory(context, node, value)
+    storage = _memory(context, node, value)
     _check_shape(context, node, value)
     _check_type(context, node, value, problem)
     _check_group(context, name, value, grouped)
     shape = tuple(context.dims.get(dim, 128) for dim in value.dims)
-    storage = Storage(node.memory.text)
     return Buffer(
         name=name.name.text,
         storage=storage,
@@ -115,26 +114,28 @@ def _buffer(
         dtype=_dtype(value, problem),
         depth=_depth(context, node, storage, len(values)),
         holds=tuple(value.name for value in values),
-        slices=_slices(context, node, value, shape[-1]),
+        slices=_slices(context, node, value, storage, shape[-1]),
         grouped=grouped,
         span=name.name.span,
     )
 
 
-def _check_memory(context: Context, node: ast.Buffer, value: Value) -> None:
-    legal = memories(context, value)
+def _memory(context: Context, node: ast.Buffer, value: Value) -> Storage:
+    """Return the memory of a buffer, so that nothing follows from a wrong one."""
+    legal = sorted(memories(context, value))
     if node.memory.text in legal:
-        return
-    instead = f"write {quoted(sorted(legal))}, where its ops need it"
+        return Storage(node.memory.text)
+    instead = f"write {quoted(legal)}, where its ops need it"
     if node.memory.text == Storage.TMEM and not context.target.tmem_columns:
         context.lacks("`tmem`", node.memory.span, instead)
-        return
+        return Storage.TMEM
     context.reporter.report(
         "bad-memory",
         f"`{value.name}` cannot live in `{node.memory.text}`",
         node.memory.span,
         helps=(instead,),
     )
+    return legal[-1]
 
 
 def memories(context: Context, value: Value) -> frozenset[Storage]:
@@ -166,12 +167,15 @@ def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
 
 
 def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Problem | None) -> None:
-    wanted = _dtype(value, problem).value
+    wanted = _element(context, value, problem)
     if node.element.text in (wanted, "dtype" if value.element is Element.INPUT else wanted):
         return
+    types = context.instance.offered["dtype"] if wanted == "dtype" else (wanted,)
     context.reporter.report(
         "bad-type",
-        f"`{value.name}` has elements of type `{wanted}`, not `{node.element.text}`",
+        f"`{value.name}` has elements of type {quoted(types)}, not "
+        + ("always " if node.element.text in types else "")
+        + f"`{node.element.text}`",
         node.element.span,
         helps=(f"write `{wanted}`",),
     )
@@ -201,6 +205,13 @@ def _dtype(value: Value, problem: Problem | None) -> DType:
     return problem.dtype if problem else DType.BF16
 
 
+def _element(context: Context, value: Value, problem: Problem | None) -> str:
+    """Return the word for the elements of a value that is right in every instance."""
+    if value.element is Element.INPUT and context.instance.varies("dtype"):
+        return "dtype"
+    return _dtype(value, problem).value
+
+
 def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) -> int:
     depth = context.number(node.depth, 1)
     if node.depth is None:
@@ -209,7 +220,7 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) ->
         context.reporter.report(
             "bad-depth",
             f"depth must be 1 to {MOST_SLOTS}, got {depth}",
-            node.depth.span,
+            context.chosen(node.depth).span,
             helps=(
                 f"write `depth {values}` or more" if depth < 1 else f"write at most {MOST_SLOTS}",
             ),
@@ -220,13 +231,13 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) ->
             "bad-depth",
             "registers have one slot",
             node.depth.span,
-            helps=(f"drop `depth {depth}`",),
+            helps=(f"drop `depth {node.depth.span.text}`",),
         )
         return 1
     return depth
 
 
-def _slices(context: Context, node: ast.Buffer, value: Value, width: int) -> int:
+def _slices(context: Context, node: ast.Buffer, value: Value, storage: Storage, width: int) -> int:
     slices = context.number(node.slices, 1)
     if node.slices is None:
         return 1
@@ -236,20 +247,20 @@ def _slices(context: Context, node: ast.Buffer, value: Value, width: int) -> int
             "bad-slices",
             f"`{value.name}` cannot be handed over in slices",
             node.slices.span,
-            helps=(f"drop `slices {slices}`",),
+            helps=(f"drop `slices {node.slices.span.text}`",),
         )
-    elif node.memory.text == Storage.REG:
+    elif storage is Storage.REG:
         context.reporter.report(
             "bad-slices",
             f"`{value.name}` stays in registers, so nobody takes it slice by slice",
             node.slices.span,
-            helps=(f"drop `slices {slices}`",),
+            helps=(f"drop `slices {node.slices.span.text}`",),
         )
     elif slices not in legal:
         context.reporter.report(
             "bad-slices",
             f"{slices} slices of `{value.name}`, which is {width} columns wide",
-            node.slices.span,
+            context.chosen(node.slices).span,
             helps=(
                 f"write {', '.join(map(str, legal[:-1]))} or {legal[-1]}: slices are equal and "
                 f"have at least {FEWEST_COLUMNS} columns, the depth of one MMA",
@@ -260,7 +271,7 @@ def _slices(context: Context, node: ast.Buffer, value: Value, width: int) -> int
     return 1
 
 
-def _check_holders(context: Context, algorithm: Algorithm) -> None:
+def _check_holders(context: Context, algorithm: Algorithm, problem: Problem | None) -> None:
     """See that every value lives somewhere, and only there."""
     for value in algorithm.values:
         holders = [b for b in context.buffers.values() if value.name in b.holds]
@@ -277,7 +288,7 @@ def _check_holders(context: Context, algorithm: Algorithm) -> None:
                 "missing-buffer",
                 f"no buffer holds `{value.name}`",
                 context.tree.name.span,
-                helps=_holder_helps(context, algorithm, value),
+                helps=_holder_helps(context, algorithm, problem, value),
             )
 
 
@@ -289,7 +300,9 @@ def _held_at(context: Context, buffer: str, value: str) -> Span | None:
     return None
 
 
-def _holder_helps(context: Context, algorithm: Algorithm, value: Value) -> tuple[str, ...]:
+def _holder_helps(
+    context: Context, algorithm: Algorithm, problem: Problem | None, value: Value
+) -> tuple[str, ...]:
     """Return the ring that could hold a value, or the declaration that is missing."""
     for buffer in context.buffers.values():
         first = algorithm.value(buffer.holds[0])
@@ -301,6 +314,6 @@ def _holder_helps(context: Context, algorithm: Algorithm, value: Value) -> tuple
             return (f"let `{buffer.name}` hold it: `holds {both}`",)
     symbol = context.tile.group_symbol if context.tile and value.grouped else None
     group = f"[{symbol}]" if symbol else ""
-    element = DType.F32 if value.element is Element.F32 else DType.BF16
+    element = _element(context, value, problem)
     memory = sorted(memories(context, value))[-1]  # `tmem` before `reg`, which cannot cross roles
     return (f"add `{memory} {value.name}{group} : {element}[{', '.join(value.dims)}]`",)

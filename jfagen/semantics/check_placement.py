@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Op, Space
 from ..diagnostics import Label, Note, Span, quoted
@@ -12,68 +11,11 @@ from ..syntax import ast
 from ..types import Storage
 from .check_buffers import memories
 from .context import Context
+from .placed import Placed
 from .program import Buffer, GroupRef, OpUse, Role
 
 #: Warps that see all lanes of tensor memory.
 LANE_WARPS = 4
-
-
-@dataclass(slots=True)
-class Parts:
-    """The op uses of one role as they are found."""
-
-    before: list[OpUse] = field(default_factory=list)
-    loop: list[OpUse] = field(default_factory=list)
-    after: list[OpUse] = field(default_factory=list)
-    peel: bool = False
-
-
-@dataclass(slots=True)
-class Placed:
-    """Every op use that was resolved.
-
-    Attributes:
-        parts: role -> its uses.
-        uses: op -> group, or -1 for an op without groups -> its use.
-        role_of: id of a use -> role.
-        lost: ops that stand somewhere, but were refused there.
-        busy: roles that have a block with ops.
-    """
-
-    parts: dict[str, Parts]
-    uses: dict[str, dict[int, OpUse]] = field(default_factory=lambda: defaultdict(dict))
-    role_of: dict[int, str] = field(default_factory=dict)
-    lost: set[str] = field(default_factory=set)
-    busy: set[str] = field(default_factory=set)
-
-    def lose(self, ops: Iterable[str]) -> None:
-        """Remember ops that were reported, or that follow from what was."""
-        self.lost |= set(ops)
-
-    def enter(self, context: Context, use: OpUse, role: Role, all_groups: tuple[int, ...]) -> bool:
-        """Enter one use; report it and return False if its op is placed already."""
-        placed = self.uses[use.op.name]
-        twice = [group for group in use.groups or (-1,) if group in placed]
-        if not twice:
-            for group in use.groups or (-1,):
-                placed[group] = use
-            self.role_of[id(use)] = role.name
-            return True
-        which = f"`{use.op.name}`"
-        if use.op.grouped and len(twice) < len(all_groups):
-            which += f" of group {', '.join(map(str, twice))}"
-        context.reporter.report(
-            "placed-twice",
-            f"{which} is placed twice",
-            use.span,
-            notes=(Note(message="first here", label=Label(span=placed[twice[0]].span)),),
-            helps=("drop one of the two",),
-        )
-        return False
-
-    def role(self, use: OpUse) -> str:
-        """Return the role of a use."""
-        return self.role_of[id(use)]
 
 
 def check_placement(context: Context, algorithm: Algorithm, placed: Placed) -> None:
@@ -95,7 +37,7 @@ def check_placement(context: Context, algorithm: Algorithm, placed: Placed) -> N
     if not context.reporter.has_errors():
         for buffer in context.buffers.values():
             checks.ring(buffer)
-            checks.registers(buffer)
+        checks.registers()
 
 
 def is_before_steps(algorithm: Algorithm, op: Op) -> bool:
@@ -186,8 +128,7 @@ class _Checks:
     def _example(self, op: Op) -> str:
         tile = self.context.tile
         group = f"[{tile.group_symbol}]" if op.grouped and tile and tile.groups > 1 else ""
-        loops = [item for item in self.context.tree.program if isinstance(item, ast.Loop)]
-        step = f"[{loops[0].symbol.text if loops else 'i'}]" if op.space is Space.STEP else ""
+        step = f"[{self._symbol()}]" if op.space is Space.STEP else ""
         return f"{op.name}{group}{step}"
 
     # -- what a role can run
@@ -266,20 +207,34 @@ class _Checks:
         mask with them; that is built for a lag of one step.
         """
         loop = self.placed.parts[role.name].loop
-        masking = [use for use in loop if use.op.masks]
-        matmuls = [use for use in loop if use.op.engine is Engine.MMA]
-        if masking and matmuls and self.context.target.joins:
-            ahead = masking[0].offset
-            if all(ahead - 1 <= use.offset <= ahead for use in loop):
-                return
-        others = [use for use in loop if masking and use.offset != masking[0].offset]
-        if others:
+        masking = next((use for use in loop if use.op.masks), None)
+        if masking is None:
+            return
+        matmuls = self.context.target.joins and any(use.op.engine is Engine.MMA for use in loop)
+        last, name = masking.offset, masking.op.name
+        first = last - 1 if matmuls else last
+        other = next((use for use in loop if not first <= use.offset <= last), None)
+        if other is not None and matmuls:
+            steps = other.offset - last
+            far = f"{abs(steps)} step{'s' if abs(steps) > 1 else ''}"
+            near = other.at(self._symbol(), min(max(other.offset, first), last))
             self.context.not_built(
-                f"`{masking[0].op.name}` in a loop with ops of other steps",
-                masking[0].span,
-                f"give the ops of `{role.name}` in the loop the same step",
-                Note(message="of another step", label=Label(span=others[0].span)),
+                f"`{other.op.name}` {far} {'ahead of' if steps > 0 else 'behind'} `{name}`",
+                other.span,
+                f"write `{near}`",
+                Note(message=f"`{name}` is in the same loop", label=Label(span=masking.span)),
             )
+        elif other is not None:
+            self.context.not_built(
+                f"`{name}` in a loop with ops of other steps",
+                masking.span,
+                f"give the ops of `{role.name}` in the loop the same step",
+                Note(message="of another step", label=Label(span=other.span)),
+            )
+
+    def _symbol(self) -> str:
+        loops = [item for item in self.context.tree.program if isinstance(item, ast.Loop)]
+        return loops[0].symbol.text if loops else "i"
 
     # -- rings and registers
 
@@ -326,59 +281,76 @@ class _Checks:
                 return node.holds[0].span.to(node.holds[-1].span)
         return buffer.span
 
-    def registers(self, buffer: Buffer) -> None:
+    def registers(self) -> None:
         """A value in registers never crosses a role, nor the groups of one."""
-        if buffer.storage is not Storage.REG:
-            return
-        for value in buffer.holds:
-            users = [
-                use
-                for uses in self.placed.uses.values()
-                for use in dict.fromkeys(uses.values())
-                if any(access.value == value for access in use.op.accesses())
-            ]
-            self._register_value(value, users, buffer)
-
-    def _register_value(self, value: str, users: list[OpUse], buffer: Buffer) -> None:
-        report = self.context.reporter.report
+        crossing: dict[int, list[tuple[str, list[OpUse]]]] = defaultdict(list)
         order = [op.name for op in self.algorithm.ops]
-        users.sort(key=lambda use: order.index(use.op.name))
-        declared = Note(message=f"`{value}` is in registers", label=Label(span=buffer.span))
-        roles = sorted({self.placed.role(use) for use in users})
-        last = users[-1]
-        if len(roles) > 1:
-            first = next(u for u in users if self.placed.role(u) != self.placed.role(last))
-            report(
-                "register-crosses",
-                f"`{value}` is in registers, but `{first.op.name}` and `{last.op.name}` run in two "
-                "roles",
-                last.span,
-                f"in `{self.placed.role(last)}`",
-                notes=(
-                    declared,
-                    Note(
-                        message=f"the other op is in `{self.placed.role(first)}`",
-                        label=Label(span=first.span),
-                    ),
-                ),
-                helps=(
-                    f"place {quoted([first.op.name, last.op.name], 'and')} in one role"
-                    + self._or_elsewhere(value),
-                ),
-            )
-        elif any(use.group_ref is GroupRef.EVERY and len(use.groups) > 1 for use in users):
-            report(
-                "register-crosses",
-                f"`{value}` is in registers, and `{roles[0]}` runs the groups one after the other",
-                last.span,
-                notes=(declared,),
-                helps=(f"place its ops in a role over the groups{self._or_elsewhere(value)}",),
-            )
+        for buffer in self.context.buffers.values():
+            for value in buffer.holds if buffer.storage is Storage.REG else ():
+                users = [
+                    use
+                    for op in order
+                    for use in dict.fromkeys(self.placed.uses[op].values())
+                    if any(access.value == value for access in use.op.accesses())
+                ]
+                if len({self.placed.role(use) for use in users}) > 1:
+                    crossing[id(users[-1])].append((value, users))
+                elif any(use.group_ref is GroupRef.EVERY and len(use.groups) > 1 for use in users):
+                    self._all_groups(value, users[-1])
+        for found in crossing.values():
+            self._crosses(found)
 
-    def _or_elsewhere(self, value: str) -> str:
-        """Return what else helps where the target has another memory for a value."""
-        others = memories(self.context, self.algorithm.value(value)) - {Storage.REG}
-        return f", or declare `{value}` as {quoted(sorted(others))}" if others else ""
+    def _crosses(self, found: list[tuple[str, list[OpUse]]]) -> None:
+        """Report values whose last use is one and the same, in another role than the rest."""
+        last = found[0][1][-1]
+        role = self.placed.role(last)
+        others = [next(u for u in users if self.placed.role(u) != role) for _, users in found]
+        firsts = list(dict.fromkeys(others))
+        values = [value for value, _ in found]
+        ops = quoted([use.op.name for use in (*firsts, last)], "and")
+        are, run = _are(values), "run in two roles"
+        self.context.reporter.report(
+            "register-crosses",
+            f"{quoted(values, 'and')} {are} in registers, but {ops} {run}",
+            last.span,
+            f"in `{role}`",
+            notes=(
+                *(self._declared(value) for value in values),
+                *(
+                    Note(
+                        message=f"the other op is in `{self.placed.role(use)}`",
+                        label=Label(span=use.span),
+                    )
+                    for use in firsts
+                ),
+            ),
+            helps=(f"place {ops} in one role{self._or_elsewhere(values)}",),
+        )
+
+    def _all_groups(self, value: str, last: OpUse) -> None:
+        self.context.reporter.report(
+            "register-crosses",
+            f"`{value}` is in registers, and `{self.placed.role(last)}` runs the groups one after "
+            "the other",
+            last.span,
+            notes=(self._declared(value),),
+            helps=(f"place its ops in a role over the groups{self._or_elsewhere([value])}",),
+        )
+
+    def _declared(self, value: str) -> Note:
+        buffer = next(b for b in self.context.buffers.values() if value in b.holds)
+        return Note(message=f"`{value}` is in registers", label=Label(span=buffer.span))
+
+    def _or_elsewhere(self, values: list[str]) -> str:
+        """Return what else helps where the target has another memory for the values."""
+        legal = [memories(self.context, self.algorithm.value(value)) for value in values]
+        others = frozenset.intersection(*legal) - {Storage.REG}
+        which = quoted(values, "and")
+        return f", or declare {which} as {quoted(sorted(others))}" if others else ""
+
+
+def _are(values: list[str]) -> str:
+    return "are" if len(values) > 1 else "is"
 
 
 def _last_index(use: OpUse) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..algorithm import ALGORITHMS
-from ..diagnostics import Span, quoted
+from ..diagnostics import Label, Note, listed, quoted
 from ..syntax import ast
 from ..target import TARGETS
 from ..types import DType
 from .context import Context, first_word
+from .instances import text_of
 from .program import Layout, Problem, TileShape
 
 #: Words of the language that a later version builds.
@@ -15,9 +16,17 @@ LATER_ALGORITHMS = ("attention.backward",)
 
 #: What matmuls and vectors are made for; query rows are the target's.
 KEYS = (64, 128)
-HEAD_DIMS = (64, 128)
-INPUTS = (DType.BF16, DType.FP16)
 MOST_GROUPS = 4
+#: Field of a problem -> the values for which kernels are built; the first one is an example.
+_BUILT: dict[str, tuple[str, ...]] = {
+    "head_dim": ("128", "64"),
+    "dtype": (DType.BF16, DType.FP16),
+    "q": tuple(Layout),
+    "kv": (Layout.JAGGED,),
+}
+#: Field -> the words that the language has for it; a field without words takes numbers.
+_LAYOUTS = ("broadcast", "jagged", "dense")
+_WORDS: dict[str, tuple[str, ...]] = {"dtype": tuple(DType), "q": _LAYOUTS, "kv": _LAYOUTS}
 
 
 def check_algorithm(context: Context) -> None:
@@ -64,29 +73,93 @@ def check_problem(context: Context) -> Problem | None:
         line = "problem { head_dim 128  dtype bf16  q broadcast  kv jagged  mask none }"
         _missing(context, "missing-problem", "problem", line)
         return None
-    head_dim = _head_dim(context, problem)
-    dtype = _dtype(context, problem)
-    q = _chosen(context, "q", problem.q)
-    for field, node, built in (("q", q, Layout), ("kv", problem.kv, (Layout.JAGGED,))):
-        if node is None:
-            _missing_field(context, problem, f"{field} {next(iter(built))}")
-        elif node.text not in list(built):
-            words = quoted([f"{field} {layout}" for layout in built])
-            context.not_built(f"`{field} {node.text}`", node.span, f"write {words}")
+    chosen = {
+        field: _value(context, problem, field, getattr(problem, field), legal)
+        for field, legal in _BUILT.items()
+    }
     mask = problem.mask
     if mask is not None and mask.kind.text != "none":
         context.not_built(f"`mask {mask.kind.text}`", mask.kind.span, "write `mask none`")
-    rows = Layout(q.text) if q is not None and q.text in list(Layout) else Layout.BROADCAST
-    return Problem(head_dim=head_dim, dtype=dtype, q=rows, mask="none")
+    context.dims["d"] = int(chosen["head_dim"])
+    return Problem(
+        head_dim=context.dims["d"],
+        dtype=DType(chosen["dtype"]),
+        q=Layout(chosen["q"]),
+        mask="none",
+    )
 
 
-def _chosen(context: Context, field: str, node: ast.Name | ast.OneOf | None) -> ast.Name | None:
-    """Return the word that a field says for this instance."""
-    if not isinstance(node, ast.OneOf):
-        return node
-    word = context.instance.choose(field, node)
-    assert isinstance(word, ast.Name)
-    return word
+def _value(
+    context: Context,
+    problem: ast.Problem,
+    field: str,
+    node: ast.Name | ast.Number | ast.OneOf | None,
+    legal: tuple[str, ...],
+) -> str:
+    """Return what a field says for this instance; report every value that it cannot have."""
+    if node is None:
+        _missing_field(context, problem, f"{field} {legal[0]}")
+        return legal[0]
+    values = node.values if isinstance(node, ast.OneOf) else (node,)
+    seen: dict[str, ast.Name | ast.Number] = {}
+    for value in values:
+        text = text_of(value)
+        first = seen.setdefault(text, value)
+        if first is not value:
+            context.reporter.report(
+                "said-twice",
+                f"`{field}` offers `{text}` twice",
+                value.span,
+                notes=(Note(message="first given here", label=Label(span=first.span)),),
+                helps=("keep one of the two",),
+            )
+        elif not _is_of_field(field, value):
+            _no_value(context, field, value, legal)
+            break
+        elif text not in legal:
+            free = [word for word in legal if word not in map(text_of, values)]
+            _no_kernel(context, field, value, free, alone=len(values) == 1)
+    chosen = context.instance.values.get(field, text_of(values[0]))
+    return chosen if chosen in legal else legal[0]
+
+
+def _is_of_field(field: str, value: ast.Name | ast.Number) -> bool:
+    """Whether the language has a value for a field, built or not."""
+    words = _WORDS.get(field)
+    return text_of(value) in words if words else isinstance(value, ast.Number)
+
+
+def _no_value(
+    context: Context, field: str, value: ast.Name | ast.Number, legal: tuple[str, ...]
+) -> None:
+    context.reporter.report(
+        "bad-value",
+        f"`{value.span.text}` is no value of `{field}`",
+        value.span,
+        helps=(f"write {quoted(legal)}",),
+    )
+
+
+def _no_kernel(
+    context: Context,
+    field: str,
+    value: ast.Name | ast.Number,
+    free: list[str],
+    *,
+    alone: bool,
+) -> None:
+    """Report a value for which no kernels are built; in a set it may also be left out."""
+    if isinstance(value, ast.Number):
+        said = listed(sorted(free, key=int)) if free else ""
+        built = listed(sorted(_BUILT[field], key=int))
+        message = f"`{field}` is {value.value}, but kernels are built for {built}"
+    else:
+        said = quoted(f"{field} {word}" if alone else word for word in free) if free else ""
+        message = f"`{field} {value.text}` is not built yet"
+    helps = [f"write {said}"] if free else []
+    helps += [] if alone else ["leave it out"]
+    id = "bad-size" if isinstance(value, ast.Number) else "not-built"
+    context.reporter.report(id, message, value.span, helps=(", or ".join(helps),))
 
 
 def _missing_field(context: Context, problem: ast.Problem, words: str) -> None:
@@ -98,57 +171,13 @@ def _missing_field(context: Context, problem: ast.Problem, words: str) -> None:
     )
 
 
-def _head_dim(context: Context, problem: ast.Problem) -> int:
-    node = problem.head_dim
-    if node is None:
-        _missing_field(context, problem, "head_dim 128")
-        return 128
-    if isinstance(node, ast.OneOf):
-        chosen = context.instance.choose("head_dim", node)
-        if isinstance(chosen, ast.Name):
-            _no_value(context, "head_dim", chosen.span, quoted(map(str, HEAD_DIMS)))
-            return 128
-        node = chosen
-    context.dims["d"] = node.value
-    if node.value not in HEAD_DIMS:
-        _not_among(context, "`head_dim`", node, HEAD_DIMS)
-    return node.value
-
-
 def _not_among(context: Context, what: str, node: ast.Number, legal: tuple[int, ...]) -> None:
     words = " or ".join(map(str, legal))
     context.reporter.report(
         "bad-size",
-        f"{what} is {node.value}, but kernels are built for {words}",
+        f"{what} is {node.value}, but kernels for `{context.target.name}` are built for {words}",
         node.span,
         helps=(f"write {words}",),
-    )
-
-
-def _dtype(context: Context, problem: ast.Problem) -> DType:
-    node = problem.dtype
-    if isinstance(node, ast.OneOf):
-        chosen = context.instance.choose("dtype", node)
-        if isinstance(chosen, ast.Number):
-            _no_value(context, "dtype", chosen.span, quoted(INPUTS))
-            return DType.BF16
-        node = chosen
-    if node is None:
-        _missing_field(context, problem, "dtype bf16")
-    elif node.text not in INPUTS:
-        words = quoted(f"dtype {name}" for name in INPUTS)
-        context.not_built(f"`dtype {node.text}`", node.span, f"write {words}")
-    else:
-        return DType(node.text)
-    return DType.BF16
-
-
-def _no_value(context: Context, field: str, span: Span, legal: str) -> None:
-    context.reporter.report(
-        "bad-size",
-        f"`{span.text}` is no value of `{field}`",
-        span,
-        helps=(f"write {legal}",),
     )
 
 
@@ -156,7 +185,8 @@ def check_tile(context: Context) -> None:
     """Resolve the tile and its groups; without them no index can be checked."""
     tile = context.tree.tile
     if tile is None:
-        _missing(context, "missing-tile", "tile", "tile { m 128 x 2 as g  n 128 }")
+        line = f"tile {{ m {context.target.rows} x 2 as g  n 128 }}"
+        _missing(context, "missing-tile", "tile", line)
         return
     sizes: dict[str, ast.TileSize] = {}
     for size in tile.sizes:
@@ -209,8 +239,8 @@ def _size(
         )
         return None
     value = context.number(size.size, 128)
-    if value not in legal and isinstance(size.size, ast.Number):
-        _not_among(context, f"`{symbol}`", size.size, legal)
+    if value not in legal and isinstance(size.size, ast.Number | ast.Cases):
+        _not_among(context, f"`{symbol}`", context.chosen(size.size), legal)
     return value
 
 

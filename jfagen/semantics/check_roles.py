@@ -46,7 +46,7 @@ def _warps(context: Context, node: ast.Role) -> int:
         context.reporter.report(
             "bad-warps",
             f"the role `{node.name.text}` has {warps} warps",
-            node.warps.span,
+            context.chosen(node.warps).span,
             helps=(_warps_help(context, node),),
         )
         return 4
@@ -103,7 +103,7 @@ def _registers(context: Context, node: ast.Role) -> int | None:
         context.reporter.report(
             "bad-registers",
             f"registers of a thread are a multiple of 8 from 24 to {most}, not {registers}",
-            node.registers.span,
+            context.chosen(node.registers).span,
             helps=(f"write {listed(map(str, sorted(near)))}",),
         )
         return 24
@@ -115,12 +115,12 @@ def _most_registers(context: Context, asking: ast.Role) -> int:
     target, tile = context.target, context.tile
     default_warps, others = 4, []
     for node in context.tree.roles:
-        warps = _plain(node.warps)
+        warps = _plain(context, node.warps)
         warps = warps if warps in ROLE_WARPS else 4
         if node.default is not None:
             default_warps = warps
             continue
-        asked = _plain(node.registers)
+        asked = _plain(context, node.registers)
         legal = asked % 8 == 0 and 24 <= asked <= target.registers_per_thread
         copies = tile.groups if tile and node.group else 1
         others += [(node is asking, warps, asked if legal else 24)] * copies
@@ -131,11 +131,9 @@ def _most_registers(context: Context, asking: ast.Role) -> int:
     return 24
 
 
-def _plain(count: ast.Count | None) -> int:
+def _plain(context: Context, count: ast.Count | None) -> int:
     """Return a number without a word about those that are not built."""
-    if count is None:
-        return 0
-    return count.value if isinstance(count, ast.Number) else count.default.value
+    return 0 if count is None else context.chosen(count).value
 
 
 def _said(node: ast.Role) -> str:

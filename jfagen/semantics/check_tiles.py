@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from ..diagnostics import Span
+from ..diagnostics import Span, quoted
 from ..syntax import ast
 from .context import Context, first_word
-from .program import Layout, NextTile, Problem, TileOrder, TileSource
+from .program import Layout, NextTile, TileOrder, TileSource
 
 _DEALS = {"zigzag": NextTile.ZIGZAG, "round_robin": NextTile.ROUND_ROBIN}
 _COST = "kv_length"
 
 
-def check_tiles(context: Context, problem: Problem | None) -> TileSource | None:
+def check_tiles(context: Context) -> TileSource | None:
     """Resolve where tiles come from."""
     source = _source(context)
-    jagged = problem is not None and problem.q is Layout.JAGGED
-    if jagged and source is not None and source.next in (NextTile.NONE, NextTile.CLC):
+    if source is not None and source.next in (NextTile.NONE, NextTile.CLC) and _jagged(context):
         tiles = context.tree.tiles
         assert tiles is not None
         place = tiles.next.source if tiles.next is not None else tiles.residency
+        assert place is not None
+        also = "" if source.next is NextTile.CLC else "persistent  "
         context.not_built(
             f"`{place}` with `q jagged`, where the device counts the tiles,",
-            place.span if place is not None else tiles.span,
-            "write `persistent` and `next static deal zigzag`",
+            place.span,
+            f"write `{also}next static deal zigzag`",
         )
     return source
+
+
+def _jagged(context: Context) -> bool:
+    """Whether a kernel of the schedule has queries of every sequence."""
+    return Layout.JAGGED in context.instance.offered.get("q", ())
 
 
 def _source(context: Context) -> TileSource | None:
@@ -44,7 +50,7 @@ def _source(context: Context) -> TileSource | None:
             "missing-field",
             "the tile source does not say how long a CTA lives",
             first_word(tiles.span),
-            helps=("add `persistent`" if tiles.next else "add `persistent` or `one_per_cta`",),
+            helps=(_lifetime_help(context, tiles),),
         )
     if tiles.residency is not None and tiles.residency.text == NextTile.NONE:
         return _once(context, tiles, order)
@@ -55,9 +61,24 @@ def _source(context: Context) -> TileSource | None:
             "missing-field",
             "a persistent CTA needs to know its next tile",
             tiles.residency.span,
-            helps=(f"add `next static deal zigzag` or `next clc asked by {_asker(context)}`",),
+            helps=(f"add {quoted(_next_words(context))}",),
         )
     return None
+
+
+def _lifetime_help(context: Context, tiles: ast.Tiles) -> str:
+    if tiles.next is not None:
+        return "add `persistent`"
+    if _jagged(context):
+        return "add `persistent  next static deal zigzag`"
+    return "add `persistent` or `one_per_cta`"
+
+
+def _next_words(context: Context) -> list[str]:
+    """Return what may be said of the next tile."""
+    asks = context.target.clc and not _jagged(context)
+    clc = [f"next clc asked by {_asker(context)}"] if asks else []
+    return ["next static deal zigzag", *clc]
 
 
 def _order(context: Context, tiles: ast.Tiles) -> TileOrder:

@@ -73,12 +73,15 @@ class Context:
         """Return a plain number, that of the instance; tuning sets are not built yet."""
         if count is None:
             return default
+        if isinstance(count, ast.TuneRange | ast.TuneSet):
+            self.not_built("`tune`", first_word(count.span), f"write `{count.default.value}`")
+        return self.chosen(count).value
+
+    def chosen(self, count: ast.Count) -> ast.Number:
+        """Return the node of the number that a count says in this instance."""
         if isinstance(count, ast.Number):
-            return count.value
-        if isinstance(count, ast.Cases):
-            return self.instance.number(count)
-        self.not_built("`tune`", first_word(count.span), f"write `{count.default.value}`")
-        return count.default.value
+            return count
+        return self.instance.number(count) if isinstance(count, ast.Cases) else count.default
 
     def group_symbol(self, index: ast.Name | None) -> bool:
         """Return whether something is declared over the groups; report a symbol that is not theirs.

@@ -39,28 +39,28 @@ class Instance:
         ]
         return "".join(parts)
 
-    def choose(self, field: str, node: ast.OneOf) -> ast.Name | ast.Number:
-        """Return the node of the chosen value."""
-        return next(value for value in node.values if _text(value) == self.values[field])
-
-    def number(self, count: ast.Cases) -> int:
+    def number(self, count: ast.Cases) -> ast.Number:
         """Return the number of the first case that holds, or the one before them."""
         for case in count.cases:
-            if self.values.get(case.field.text) == _text(case.value):
-                return case.number.value
-        return count.default.value
+            if self.values.get(case.field.text) == text_of(case.value):
+                return case.number
+        return count.default
+
+    def varies(self, field: str) -> bool:
+        """Return whether the kernels of the text differ in a field."""
+        return len(set(self.offered.get(field, ()))) > 1
 
 
 def instances(tree: ast.Schedule) -> tuple[Instance, ...]:
     """Return every choice; the first one takes the first value of every field."""
     said = {field: getattr(tree.problem, field, None) for field in FIELDS}
     offered = {
-        field: tuple(_text(value) for value in node.values)
+        field: tuple(text_of(value) for value in node.values)
         for field, node in said.items()
         if isinstance(node, ast.OneOf)
     }
     fixed = {
-        field: _text(node)
+        field: text_of(node)
         for field, node in said.items()
         if isinstance(node, ast.Name | ast.Number)
     }
@@ -71,5 +71,6 @@ def instances(tree: ast.Schedule) -> tuple[Instance, ...]:
     )
 
 
-def _text(node: ast.Name | ast.Number) -> str:
+def text_of(node: ast.Name | ast.Number) -> str:
+    """Return a value as the schedule says it."""
     return node.text if isinstance(node, ast.Name) else str(node.value)

@@ -174,6 +174,11 @@ class OpUse:
     span: Span = field(compare=False)
     turn: int = -1
 
+    def at(self, symbol: str, offset: int) -> str:
+        """Return how a schedule says it for another step: for example `pv[g][i-1]`."""
+        step = symbol + (f"{offset:+d}" if offset else "")
+        return f"{self.span.text.rsplit('[', 1)[0]}[{step}]"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleProgram:

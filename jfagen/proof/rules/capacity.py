@@ -1,16 +1,18 @@
 """capacity: columns, bytes, registers and threads fit, counted independently of the packer.
 
 What: TMEM columns (allocated in powers of two), SMEM bytes of buffers, barriers and tile channel,
-the registers that are left for the default role, threads.
+the registers that are left for the default role, those that a role needs for the tiles that it
+keeps in registers, threads.
 
 Why: the toolchain compiles a kernel over any of these budgets; it fails when it is launched, or
-silently runs without its register requests.
+silently runs without its register requests; tiles that do not fit are spilled.
 
 Example: `smem kv : bf16[n, d]  depth 4` beside q and out takes 262,144 bytes of 232,448.
 
 Fix: fewer slots, buffers that share a place (`region io[g] { out over q }`), smaller requests.
 
 Assumes: what the toolchain adds to SMEM is at most what was measured; `jfagen compile` confirms it.
+That 24 registers of a thread are enough for addresses and temporaries beside the tiles is a choice.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from __future__ import annotations
 from ...diagnostics import Diagnostic, Label, Note
 from ...passes.layout import Layout
 from ...passes.placement import copies
-from ...semantics.program import Buffer, Program
+from ...semantics.program import Buffer, Program, RoleProgram
+from ...target import WARP_THREADS
 from ...types import Storage
-from ..refit import columns_helps, registers_helps, smem_helps
+from ..refit import columns_helps, registers_helps, smem_helps, tiles_helps
+from ..register_tiles import SPARE_REGISTERS, register_tiles
 from ..resources import CAPTURE_BYTES, count_resources
 from ..subject import Subject
 
@@ -33,7 +37,7 @@ FEWEST_REGISTERS = 24
 
 def check(subject: Subject) -> list[Diagnostic]:
     """Return every budget that is exceeded."""
-    warps = _threads(subject) or _registers(subject)
+    warps = _threads(subject) or _registers(subject) or _register_tiles(subject)
     return [*_tmem(subject), *_smem(subject), *warps]
 
 
@@ -141,6 +145,53 @@ def _registers(subject: Subject) -> list[Diagnostic]:
             helps=registers_helps(program, FEWEST_REGISTERS),
         )
     ]
+
+
+def _register_tiles(subject: Subject) -> list[Diagnostic]:
+    """Tiles in registers fit into those of their role, beside a margin for everything else."""
+    program = subject.plan.program
+    registers = count_resources(program, subject.placement, subject.sync).registers
+    found: list[Diagnostic] = []
+    for role_program in program.role_programs:
+        tiles = register_tiles(program, role_program)
+        has, needed = registers[role_program.role.name], sum(count for _, count in tiles)
+        if tiles and needed > has - SPARE_REGISTERS:
+            found.append(_tiles_over(program, role_program, tiles, has))
+    return found
+
+
+def _tiles_over(
+    program: Program, role_program: RoleProgram, tiles: list[tuple[Buffer, int]], has: int
+) -> Diagnostic:
+    role = role_program.role
+    needed, room = sum(count for _, count in tiles), has - SPARE_REGISTERS
+    threads = role.warps * WARP_THREADS
+    return Diagnostic(
+        id="register-tiles",
+        message=f"the tiles of `{role.name}` take {needed} registers a thread, there is room for "
+        f"{room}",
+        label=Label(span=role.span, message=f"{needed - room} registers too many"),
+        notes=(
+            *(
+                Note(
+                    message=f"`{buffer.name}` takes {count}: {_size(buffer)} in {threads} threads",
+                    label=Label(span=buffer.span),
+                )
+                for buffer, count in tiles
+            ),
+            Note(
+                message=f"`{role.name}` has {has} registers a thread, and {SPARE_REGISTERS} of "
+                "them are for addresses and temporaries"
+            ),
+        ),
+        helps=tiles_helps(program, role, has, FEWEST_REGISTERS),
+    )
+
+
+def _size(buffer: Buffer) -> str:
+    if len(buffer.shape) == 1:
+        return f"a vector of {buffer.shape[0]} rows"
+    return " x ".join(map(str, buffer.shape)) + f" of {buffer.dtype.bytes} bytes"
 
 
 def _threads(subject: Subject) -> list[Diagnostic]:

@@ -17,12 +17,15 @@ Assumes: the table of ops says truly what each op touches; the round trip holds 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ...algorithm import Mode, Op
 from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...passes.dependences import find_dependences, sequential_key
 from ...passes.needed import Illegal
 from ...planning import tile_moves
 from ...semantics.program import OpUse, Program, RoleProgram
+from ..refit import legal_placement
 from ..subject import Subject
 from ..witness import illegal_order
 
@@ -84,14 +87,13 @@ def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnosti
 
     wanted = _makers(program, sorted(moves, key=in_sequence))
     real = _makers(program, moves)
-    strange = dict.fromkeys(
-        (id(use), value)
-        for use, step in moves
-        for value in sorted(program.registers_of(use.op))
-        if wanted.get((id(use), step, value)) != real.get((id(use), step, value))
-    )
-    uses = {id(use): use for use in role_program.uses()}
-    return [_too_soon(program, role_program, uses[use], value) for use, value in strange]
+    for use, step in moves:
+        for value in dict.fromkeys(access.value for access in use.op.accesses()):
+            read = (id(use), step, value)
+            if wanted.get(read) != real.get(read):
+                strange = _Strange(use, step, value, wanted.get(read), real.get(read))
+                return [_strange(program, role_program, strange)]  # the others follow from it
+    return []
 
 
 def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
@@ -114,7 +116,7 @@ def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnosti
             label=Label(span=use.span),
             helps=(
                 f"let it run a step later, before the op that uses its result: "
-                f"`{use.span.text.rsplit('[', 1)[0]}[{symbol}{use.offset - 1:+d}]`",
+                f"`{use.at(symbol, use.offset - 1)}`",
             ),
         )
         for use in flying.values()
@@ -139,21 +141,78 @@ def _makers(
     return found
 
 
-def _too_soon(program: Program, role_program: RoleProgram, use: OpUse, value: str) -> Diagnostic:
-    maker = program.algorithm.writers(value)[0].name
+@dataclass(frozen=True, slots=True)
+class _Strange:
+    """A use that finds another value in registers than in the sequential program.
+
+    Attributes:
+        wanted: the op and the step that should have written it last; None for nobody.
+        real: who did.
+    """
+
+    use: OpUse
+    step: int
+    value: str
+    wanted: tuple[str, int] | None
+    real: tuple[str, int] | None
+
+    @property
+    def late(self) -> bool:
+        """Whether the value has been overwritten; else it is not there yet."""
+        return self.real is not None and (self.wanted is None or self.real[1] > self.wanted[1])
+
+    @property
+    def maker(self) -> tuple[str, int]:
+        """The op and the step that are on the wrong side of the use."""
+        maker = self.real if self.late else self.wanted
+        assert maker is not None, "one of the two differs from the other"
+        return maker
+
+
+def _strange(program: Program, role_program: RoleProgram, found: _Strange) -> Diagnostic:
+    use, (maker, step) = found.use, found.maker
+    if step < 0:
+        which = "the tile"
+    elif found.late:
+        which = "a later step"
+    else:
+        which = "the same step" if step == found.step else "the step before"
+    mended = _mended(program, role_program, found)
     return Diagnostic(
         id="incomplete",
-        message=f"`{use.op.name}` uses `{value}` from registers, where `{role_program.role.name}` "
-        f"does not have the right one at that time",
+        message=f"`{use.op.name}` uses `{found.value}` from registers "
+        f"{'after' if found.late else 'before'} `{maker}` has written it for {which}",
         label=Label(span=use.span),
         notes=(
             Note(
-                message=f"`{value}` is in registers",
-                label=Label(span=program.holder(value).span),
+                message=f"`{found.value}` is in registers",
+                label=Label(span=program.holder(found.value).span),
             ),
         ),
-        helps=(f"place `{maker}` before it, for the same step, or after it, for the next one",),
+        helps=(mended or f"place it {'before' if found.late else 'after'} `{maker}`",),
     )
+
+
+def _mended(program: Program, role_program: RoleProgram, found: _Strange) -> str:
+    """Return the advice to place a use beside its maker, if that was tried and is legal."""
+    use, where = found.use, "before" if found.late else "after"
+    for uses in (role_program.loop, role_program.after):
+        makers = [other for other in uses if other.op.name == found.maker[0]]
+        if use not in uses or len(makers) != 1 or makers[0] is use:
+            continue
+        rest = [other for other in uses if other is not use]
+        rest.insert(rest.index(makers[0]) + (not found.late), replace(use, turn=makers[0].turn))
+        if uses is role_program.loop:
+            better = replace(role_program, loop=tuple(rest))
+        else:
+            better = replace(role_program, after=tuple(rest))
+        programs = tuple(better if p is role_program else p for p in program.role_programs)
+        changed = replace(program, role_programs=programs)
+        if _out_of_order(changed, better) or _still_flying(changed, better):
+            continue
+        if legal_placement(changed) is not None:
+            return f"place `{use.span.text}` {where} `{makers[0].span.text}`"
+    return ""
 
 
 def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Diagnostic:
