@@ -267,6 +267,11 @@ REPAIRS = {
     "turn_after_the_loop": (NO_TURN, ("turn { finish[g] }", "finish[g]")),
     "turn_in_a_turn": (NO_TURN, ("turn { pv[g][i-1] }", "pv[g][i-1]")),
     "turn_of_nothing": (NO_TURN, ("turn { }", "")),
+    "loads_in_replicas": (
+        "in a role without replicas",
+        ("  role fill[g]     { warps 1  registers 24 }\n", ""),
+        ("load { load_v[i] }\n    fill[g] { load_k[i] }", "load { load_k[i]  load_v[i] }"),
+    ),
     "m_of_128_on_hopper": ("write 64", ("m 128 ", "m 64 ")),
     "slices_of_registers": ("drop `slices 2`", ("  slices 2", "")),
     "k_in_registers": ("write `smem`", ("reg k", "smem k")),

@@ -10,6 +10,7 @@ from builders import compiled, compiled_text, edited
 
 from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.semantics import check
+from jfagen.semantics.instances import instances
 from jfagen.semantics.program import GroupRef, Leaf, NextTile, Over, TileOrder
 from jfagen.syntax import parse
 from jfagen.types import DType, Storage
@@ -342,3 +343,27 @@ def test_every_shipped_word_of_the_forward_schedule_is_used():
     program = compiled("fwd").program
     assert program.name == "jfa_fwd" and program.loop_symbol == "i"
     assert program.target.name == "sm_100a" and program.problem.mask == "none"
+
+
+# ---- instances ---------------------------------------------------------------------------------
+
+
+def depths(count):
+    """Return the depth of `k` in every kernel of the Hopper schedule."""
+    ring = "smem k      : dtype[n, d]  depth "
+    text = edited("hopper/fwd", (f"{ring}2", f"{ring}{count}"))
+    source = SourceFile(path="a.sched", text=text)
+    tree = parse(source)
+    return {
+        (program.problem.head_dim, program.problem.dtype.value): program.buffer("k").depth
+        for program in (check(tree, source, instance) for instance in instances(tree))
+    }
+
+
+def test_the_first_case_that_holds_gives_the_number():
+    assert depths("2 (4 if head_dim 64)") == {
+        (128, "bf16"): 2, (128, "fp16"): 2, (64, "bf16"): 4, (64, "fp16"): 4,
+    }  # fmt: skip
+    assert depths("2 (4 if head_dim 64, 3 if dtype fp16)") == {
+        (128, "bf16"): 2, (128, "fp16"): 3, (64, "bf16"): 4, (64, "fp16"): 4,
+    }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from builders import schedule_text
+from builders import edited, schedule_text
 
 from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.driver import compile_source
@@ -66,3 +66,32 @@ def test_a_role_that_computes_is_told_to_have_four_warps(role, number):
 def test_a_role_that_issues_may_have_any_number_that_is_built(role, number):
     id, advice = helps(with_number(role, "warps", number))
     assert (id, advice) == ("bad-warps", "write 1, 2, 4, 8 or 16")
+
+
+# ---- tiles in registers ------------------------------------------------------------------------
+
+
+def with_registers(number, *edits):
+    return edited("hopper/fwd", ("registers 232", f"registers {number}"), *edits)
+
+
+@pytest.mark.parametrize("number", [96, 160, 184])
+def test_tiles_that_do_not_fit_are_refused_and_the_help_makes_room(number):
+    id, advice = helps(with_registers(number))
+    assert (id, advice) == ("register-tiles", "write `registers 192` for `consumer`")
+    compile_source(SourceFile(path="a", text=with_registers(192)))
+
+
+def test_a_smaller_head_dimension_needs_fewer_registers():
+    narrow = ("head_dim in {128, 64}", "head_dim 64")
+    compile_source(SourceFile(path="a", text=with_registers(160, narrow)))
+    assert helps(with_registers(152, narrow))[0] == "register-tiles"
+
+
+def test_advice_for_the_default_role_leaves_room_for_the_tiles_of_the_others():
+    """Three groups would fit with 144 registers each, were it not for their tiles."""
+    text = edited("hopper/fwd", ("x 2 as g", "x 3 as g"), ("depth 2  # the next", "# the next"))
+    assert helps(text) == ("register-overflow", "use fewer warps, or fewer groups")
+    narrow = text.replace("head_dim in {128, 64}", "head_dim 64").replace("n 128 ", "n 64 ")
+    assert helps(narrow)[1] == "with `registers 144` in `consumer` there are 24 left"
+    compile_source(SourceFile(path="a", text=narrow.replace("registers 232", "registers 144")))

@@ -311,6 +311,16 @@ class _Walk:
     ) -> tuple[GroupRef, tuple[int, ...]] | None:
         """Take the group index off the list and return what it means."""
         if not op.grouped:
+            if role.replicas > 1:
+                self.context.reporter.report(
+                    "run-twice",
+                    f"`{op.name}` is for all groups, but each of the {role.replicas} replicas of "
+                    f"`{role.name}` would run it",
+                    node.name.span,
+                    notes=(Note(message="the role", label=Label(span=role.span)),),
+                    helps=("place it in a role without replicas",),
+                )
+                return None
             return GroupRef.NONE, ()
         if not indices:
             if len(self.groups) == 1:
