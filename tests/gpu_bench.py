@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import math
+import sys
 from contextlib import contextmanager
 
 import torch
@@ -17,7 +18,7 @@ WATCHDOG = 120.0
 @contextmanager
 def watchdog(seconds=WATCHDOG):
     """End the process, with a traceback, if the block does not end in time."""
-    faulthandler.dump_traceback_later(seconds, exit=True)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
     try:
         yield
         torch.cuda.synchronize()

@@ -46,7 +46,19 @@ def forward_schedule(device: torch.device) -> str | None:
     """Return the schedule whose kernels run on a device; None where only the reference does."""
     if device.type != "cuda":
         return None
-    return FORWARDS.get(torch.cuda.get_device_capability(device))
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return FORWARDS.get(_capability(index))
+
+
+@cache
+def _capability(index: int) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(index)
+
+
+@cache
+def multiprocessors(index: int) -> int:
+    """Return how many multiprocessors a CUDA device has."""
+    return int(torch.cuda.get_device_properties(index).multi_processor_count)
 
 
 @cache
@@ -72,12 +84,15 @@ def load(wanted: Wanted) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
+        from .launch import hasten
+
         spec.loader.exec_module(module)
     except ImportError as error:
         raise ImportError(
             f"the kernel `{path.name}` needs Triton with TLX ({error}); `jfagen doctor` says how "
             "to install it"
         ) from error
+    hasten(module)
     return module
 
 

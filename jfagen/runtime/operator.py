@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from . import arguments
-from .kernels import Wanted, forward_schedule, load
+from .kernels import Wanted, forward_schedule, load, multiprocessors
 from .plan import tiles_of
 from .reference import reference
 
@@ -60,9 +60,12 @@ def compute(
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     rows = (_for_tma(q), _for_tma(k), _for_tma(v))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
+    index = q.device.index
+    there = torch.cuda.current_device() == index
     try:
-        with torch.cuda.device(q.device):
-            found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
+        with contextlib.nullcontext() if there else torch.cuda.device(index):
+            sms = multiprocessors(index)
+            found = kernel.forward(*rows, *offsets, scale=scale, sms=sms, tiles=tiles)
     except RuntimeError:
         _let_the_device_speak()
         raise

@@ -7,7 +7,7 @@ much as this; it serves batches of so many sequences that counting them all for 
 from __future__ import annotations
 
 from functools import cache
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import torch
 
@@ -107,7 +107,11 @@ def _assert(offsets: torch.Tensor, rows: int) -> None:
 
 
 @cache
-def _kernels() -> ModuleType:
+def _kernels() -> SimpleNamespace:
     from . import list_kernels
+    from .launch import Launcher
 
-    return list_kernels
+    return SimpleNamespace(
+        order_sequences=Launcher(list_kernels.order_sequences),
+        list_tiles=Launcher(list_kernels.list_tiles),
+    )

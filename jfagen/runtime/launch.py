@@ -1,0 +1,94 @@
+"""Launches that cost the host little: what Triton checks and binds at every call, done once.
+
+A short kernel runs for less time than its launch through Triton's binder takes. A launcher binds
+once for each kind of arguments and calls the compiled kernel from then on; descriptors are made
+without checks that the arguments have passed already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+#: What Triton looks at when it specialises a pointer or a whole number on divisibility.
+_DIVISOR = 16
+_MOST_INT32 = 2**31 - 1
+#: Where a ragged descriptor ends every sequence, and the extent of the two dimensions before it
+#: (`triton.tools.ragged_tma`).
+_RAGGED_ROWS = 2**30
+_RAGGED_EXTENT = 0x7FFF0000
+
+
+class Launcher:
+    """A `@triton.jit` kernel; used as one."""
+
+    def __init__(self, kernel: Any) -> None:  # noqa: ANN401
+        """Remember the kernel; nothing is compiled yet."""
+        self._kernel = kernel
+        self._constant = [parameter.is_constexpr for parameter in kernel.params]
+        self._plain = [parameter.do_not_specialize for parameter in kernel.params]
+        self._compiled: dict[tuple[object, ...], Any] = {}
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        """Return what launches the kernel on a grid, on the current device and stream."""
+        return partial(self._launch, grid)
+
+    def _launch(self, grid: tuple[int, ...], *args: Any, **options: Any) -> None:  # noqa: ANN401
+        kinds = map(_kind, args, self._constant, self._plain)
+        key = (torch.cuda.current_device(), *kinds)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            self._compiled[key] = self._kernel[grid](*args, **options)
+        else:
+            compiled[(*grid, 1, 1)[:3]](*args)
+
+
+def _kind(argument: Any, constant: bool, plain: bool) -> object:  # noqa: ANN401
+    """Return all that a compiled kernel knows of an argument."""
+    if constant:
+        return argument
+    if isinstance(argument, torch.Tensor):
+        return argument.dtype, argument.data_ptr() % _DIVISOR == 0
+    if isinstance(argument, int):
+        wide = argument > _MOST_INT32
+        return wide if plain else (wide, argument == 1, argument % _DIVISOR == 0)
+    if isinstance(argument, TensorDescriptor):
+        return argument.base.dtype, tuple(argument.block_shape)
+    return type(argument)
+
+
+def hasten(module: ModuleType) -> None:
+    """Let a generated kernel's host part use launchers and descriptors of this file."""
+    setattr(module, module.KERNEL, Launcher(getattr(module, module.KERNEL)))
+    names: Any = module
+    names.create_ragged_descriptor = _ragged_descriptor
+    names.TensorDescriptor = SimpleNamespace(from_tensor=_from_tensor)
+
+
+def _descriptor(
+    base: torch.Tensor, shape: list[int], strides: list[int], block_shape: list[int]
+) -> TensorDescriptor:
+    made = object.__new__(TensorDescriptor)
+    made.base, made.shape, made.strides, made.block_shape = base, shape, strides, block_shape
+    made.padding, made.round_f32_to_tf32 = "zero", False
+    return made
+
+
+def _from_tensor(tensor: torch.Tensor, block_shape: list[int]) -> TensorDescriptor:
+    return _descriptor(tensor, list(tensor.shape), list(tensor.stride()), block_shape)
+
+
+def _ragged_descriptor(rows: torch.Tensor, block_shape: list[int]) -> TensorDescriptor:
+    """Return a descriptor of packed rows [T, width] that clips at the end of each sequence."""
+    stride, one = rows.stride()
+    return _descriptor(
+        rows,
+        [_RAGGED_EXTENT, _RAGGED_EXTENT, _RAGGED_ROWS, rows.shape[1]],
+        [2**34 - stride, stride, stride, one],
+        [1, 1, *block_shape],
+    )
