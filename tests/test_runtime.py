@@ -285,6 +285,7 @@ def layouts():
         "transposed": (dense.transpose(0, 1).contiguous().transpose(0, 1), False),
         "heads apart": (heads_apart, False),
         "elements apart": (torch.stack([dense, dense], 3)[..., 0], False),
+        "elements of one head apart": (torch.stack([dense, dense], 3)[:, :1, :, 0], False),
         "one head for all": (dense[:, :1].expand(70, 2, 64), False),
         "one row for all": (dense[:1].expand(70, 2, 64), False),
         "one head with a stride of its own": (heads_apart[:, :1], True),
