@@ -303,6 +303,18 @@ REPAIRS = {
     ),
     "pv_two_steps_behind_softmax": ("write `pv[g][i-1]`", ("[i-2]", "[i-1]")),
     "qk_ahead_of_softmax": ("write `qk[g][i]`", ("[i+1]", "[i]")),
+    "qk_behind_softmax": ("write `qk[g][i]`", ("qk[g][i-1]", "qk[g][i]")),
+    "pv_after_rescale": (
+        "place `pv[g][i-1]` before `softmax[g][i]`",
+        ("softmax[g][i]  rescale[g][i]  pv[g][i-1]", "pv[g][i-1]  softmax[g][i]  rescale[g][i]"),
+    ),
+    "pv_before_its_p": ("write `pv[g][i-1]`", ("pv[g][i]", "pv[g][i-1]")),
+    "rescale_of_the_step_before": (
+        "place `rescale[g][i-1]` before `pv[g][i-1]`",
+        ("pv[g][i-1]", "rescale[g][i-1]  pv[g][i-1]"),
+        ("softmax[g][i]  rescale[g][i-1]", "softmax[g][i]"),
+    ),
+    "ring_too_deep_in_a_case": ("`k` fits with `depth 9`", ("12 if", "9 if")),
     "registers_for_tiles": ("write `registers 192`", ("registers 160", "registers 192")),
     "registers_for_wide_tiles": ("with `n 64` the tiles fit", ("n 128 ", "n 64 ")),
     # instances

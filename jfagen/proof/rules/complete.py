@@ -17,23 +17,17 @@ Assumes: the table of ops says truly what each op touches; the round trip holds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from ...algorithm import Mode, Op
+from ...algorithm import Op
 from ...diagnostics import Diagnostic, Label, Note, quoted
-from ...passes.dependences import find_dependences, sequential_key
+from ...passes.dependences import find_dependences
 from ...passes.needed import Illegal
-from ...planning import tile_moves
 from ...semantics.program import OpUse, Program, RoleProgram
-from ..refit import legal_placement
+from ..register_order import find_strange, mended, still_flying
 from ..subject import Subject
 from ..witness import illegal_order
 
 ID = "complete"
 PROVES = "every op placed once, every value written before it is read, every output written"
-
-#: Steps of a tile in which every distance between two ops of a loop has shown itself.
-MOST_STEPS = 3
 
 
 def check(subject: Subject) -> list[Diagnostic]:
@@ -70,44 +64,44 @@ def _registers(subject: Subject) -> list[Diagnostic]:
             if lacking:
                 found.append(_not_kept(subject, use, role_program.role.name, lacking))
             kept |= set(use.op.keeps)
-        found += _out_of_order(subject.plan.program, role_program)
-        found += _still_flying(subject.plan.program, role_program)
+        program = subject.plan.program
+        found += _out_of_order(program, role_program) or _still_flying(program, role_program)
     return found
 
 
 def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
     """A value in registers is what the sequential program has there, whenever it is used."""
-    steps = MOST_STEPS + max((abs(use.offset) for use in role_program.loop), default=0)
-    places = sequential_key(program.algorithm)
-    moves = [(move.use, move.step) for move in tile_moves(program, role_program, steps)]
-
-    def in_sequence(move: tuple[OpUse, int]) -> tuple[int, int, int]:
-        phase, index = places[move[0].op.name]
-        return (phase, move[1], index)
-
-    wanted = _makers(program, sorted(moves, key=in_sequence))
-    real = _makers(program, moves)
-    for use, step in moves:
-        for value in dict.fromkeys(access.value for access in use.op.accesses()):
-            read = (id(use), step, value)
-            if wanted.get(read) != real.get(read):
-                strange = _Strange(use, step, value, wanted.get(read), real.get(read))
-                return [_strange(program, role_program, strange)]  # the others follow from it
-    return []
+    found = find_strange(program, role_program)
+    if found is None:
+        return []
+    use, (maker, step) = found.use, found.maker
+    if step < 0:
+        which = "the tile"
+    elif found.late:
+        which = "a later step"
+    else:
+        which = "the same step" if step == found.step else "the step before"
+    side = "after" if found.late else "before"
+    advice = mended(program, role_program, found)
+    return [
+        Diagnostic(
+            id="incomplete",
+            message=f"`{use.op.name}` uses `{found.value}` from registers {side} `{maker}` has "
+            f"written it for {which}",
+            label=Label(span=use.span),
+            notes=(
+                Note(
+                    message=f"`{found.value}` is in registers",
+                    label=Label(span=program.holder(found.value).span),
+                ),
+            ),
+            helps=(advice or f"place it {'before' if found.late else 'after'} `{maker}`",),
+        )
+    ]
 
 
 def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
     """A matmul with its result in registers is waited for in the lap that issues it."""
-    if not any(program.joins(use.op) for use in role_program.loop):
-        return []
-    _, *middle, _ = tile_moves(program, role_program, MOST_STEPS + 1).laps.values()
-    flying: dict[int, OpUse] = {}
-    for moves in middle:
-        joined = {(id(join.use), join.step) for move in moves for join in move.joins}
-        for move in moves:
-            if program.joins(move.use.op) and (id(move.use), move.step) not in joined:
-                flying.setdefault(id(move.use), move.use)
-    symbol = program.loop_symbol
     return [
         Diagnostic(
             id="not-built",
@@ -116,103 +110,11 @@ def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnosti
             label=Label(span=use.span),
             helps=(
                 f"let it run a step later, before the op that uses its result: "
-                f"`{use.at(symbol, use.offset - 1)}`",
+                f"`{use.at(program.loop_symbol, use.offset - 1)}`",
             ),
         )
-        for use in flying.values()
+        for use in still_flying(program, role_program)
     ]
-
-
-def _makers(
-    program: Program, moves: list[tuple[OpUse, int]]
-) -> dict[tuple[int, int, str], tuple[str, int] | None]:
-    """Return for every read of a register value: the op and step that wrote it last."""
-    last: dict[str, tuple[str, int]] = {}
-    found: dict[tuple[int, int, str], tuple[str, int] | None] = {}
-    for use, step in moves:
-        touched = [a for a in use.op.accesses() if a.value in program.registers_of(use.op)]
-        for access in touched:
-            overwrites = access.mode is Mode.UPDATE and step < access.first_read
-            if access.mode is not Mode.WRITE and not overwrites:
-                found[id(use), step, access.value] = last.get(access.value)
-        for access in touched:
-            if access.mode is not Mode.READ and step >= access.first_step - (step < 0):
-                last[access.value] = (use.op.name, step)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Strange:
-    """A use that finds another value in registers than in the sequential program.
-
-    Attributes:
-        wanted: the op and the step that should have written it last; None for nobody.
-        real: who did.
-    """
-
-    use: OpUse
-    step: int
-    value: str
-    wanted: tuple[str, int] | None
-    real: tuple[str, int] | None
-
-    @property
-    def late(self) -> bool:
-        """Whether the value has been overwritten; else it is not there yet."""
-        return self.real is not None and (self.wanted is None or self.real[1] > self.wanted[1])
-
-    @property
-    def maker(self) -> tuple[str, int]:
-        """The op and the step that are on the wrong side of the use."""
-        maker = self.real if self.late else self.wanted
-        assert maker is not None, "one of the two differs from the other"
-        return maker
-
-
-def _strange(program: Program, role_program: RoleProgram, found: _Strange) -> Diagnostic:
-    use, (maker, step) = found.use, found.maker
-    if step < 0:
-        which = "the tile"
-    elif found.late:
-        which = "a later step"
-    else:
-        which = "the same step" if step == found.step else "the step before"
-    mended = _mended(program, role_program, found)
-    return Diagnostic(
-        id="incomplete",
-        message=f"`{use.op.name}` uses `{found.value}` from registers "
-        f"{'after' if found.late else 'before'} `{maker}` has written it for {which}",
-        label=Label(span=use.span),
-        notes=(
-            Note(
-                message=f"`{found.value}` is in registers",
-                label=Label(span=program.holder(found.value).span),
-            ),
-        ),
-        helps=(mended or f"place it {'before' if found.late else 'after'} `{maker}`",),
-    )
-
-
-def _mended(program: Program, role_program: RoleProgram, found: _Strange) -> str:
-    """Return the advice to place a use beside its maker, if that was tried and is legal."""
-    use, where = found.use, "before" if found.late else "after"
-    for uses in (role_program.loop, role_program.after):
-        makers = [other for other in uses if other.op.name == found.maker[0]]
-        if use not in uses or len(makers) != 1 or makers[0] is use:
-            continue
-        rest = [other for other in uses if other is not use]
-        rest.insert(rest.index(makers[0]) + (not found.late), replace(use, turn=makers[0].turn))
-        if uses is role_program.loop:
-            better = replace(role_program, loop=tuple(rest))
-        else:
-            better = replace(role_program, after=tuple(rest))
-        programs = tuple(better if p is role_program else p for p in program.role_programs)
-        changed = replace(program, role_programs=programs)
-        if _out_of_order(changed, better) or _still_flying(changed, better):
-            continue
-        if legal_placement(changed) is not None:
-            return f"place `{use.span.text}` {where} `{makers[0].span.text}`"
-    return ""
 
 
 def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Diagnostic:
