@@ -52,7 +52,8 @@ def forward_schedule(device: torch.device) -> str | None:
 
 @cache
 def _capability(index: int) -> tuple[int, int]:
-    return torch.cuda.get_device_capability(index)
+    major, minor = torch.cuda.get_device_capability(index)
+    return major, minor
 
 
 @cache
