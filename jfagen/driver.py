@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -78,9 +78,24 @@ def compile_instances(source: SourceFile) -> tuple[Compiled, ...]:
     first = _Clock()
     tree = first("parse", lambda: parse(source))
     return tuple(
-        _compile(source, tree, instance, _Clock() if number else first)
+        _compile_named(source, tree, instance, _Clock() if number else first)
         for number, instance in enumerate(instances(tree))
     )
+
+
+def _compile_named(
+    source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock
+) -> Compiled:
+    """Compile an instance; findings say which one, where it is not the text's first."""
+    try:
+        return _compile(source, tree, instance, clock)
+    except CompileError as error:
+        if not instance.suffix:
+            raise
+        which = Note(message=f"in the kernel with {instance.differs}")
+        raise CompileError(
+            [replace(found, notes=(which, *found.notes)) for found in error.diagnostics]
+        ) from None
 
 
 def _compile(source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock) -> Compiled:

@@ -32,12 +32,15 @@ class Instance:
     @property
     def suffix(self) -> str:
         """Return what tells this kernel from the first one: empty, or such as `_jagged_d64`."""
-        parts = [
-            f"_{_PREFIX.get(field, '')}{value}"
-            for field, value in self.values.items()
-            if value != self.offered[field][0]
-        ]
-        return "".join(parts)
+        return "".join(f"_{_PREFIX.get(field, '')}{value}" for field, value in self._changed())
+
+    @property
+    def differs(self) -> str:
+        """Return the values that the first kernel has not, in words such as `head_dim 64`."""
+        return ", ".join(f"{field} {value}" for field, value in self._changed())
+
+    def _changed(self) -> list[tuple[str, str]]:
+        return [pair for pair in self.values.items() if pair[1] != self.offered[pair[0]][0]]
 
     def number(self, count: ast.Cases) -> ast.Number:
         """Return the number of the first case that holds, or the one before them."""
