@@ -141,7 +141,7 @@ FORMS = {
     "two dimensions": (offsets(0, 4, 10)[None], ValueError, "has the shape [1, 3], not [sequences"),
     "no dimension": (torch.tensor(0), ValueError, "has the shape [], not [sequences + 1]"),
     "empty": (offsets(), ValueError, "has the shape [0], not [sequences + 1]: it starts with 0"),
-    "another device": (offsets(0, 4, 10).to("meta"), ValueError, "is on meta, q on cpu"),
+    "another device": (offsets(0, 4, 10).to("meta"), ValueError, "is on meta, not on cpu"),
 }
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -149,6 +150,20 @@ def test_the_launch_gets_the_rows_that_offsets_are_held_against(launches):
         assert passed[7:10] == (2, 2**31 - 1 if total is None else total, 9)
         module.list_tiles(kernel(False), offsets, None, **given)
         assert launches.order_sequences.given[1][4] == passed[8]
+
+
+@pytest.mark.parametrize("jagged", [False, True])
+def test_offsets_with_gaps_are_copied_and_listed_on_their_device(jagged, launches, monkeypatch):
+    """The lists read offsets one after the other."""
+    table = torch.arange(20, dtype=torch.int32).reshape(10, 2)
+    offsets, seen = table[:, 0], []
+    monkeypatch.setattr(module, "current", lambda device: seen.append(device) or nullcontext())
+    given = {"total_keys": 18, "total_queries": 18, "check": True}
+    module.list_tiles(kernel(jagged), offsets, offsets if jagged else None, **given)
+    launched = launches.list_tiles if jagged else launches.order_sequences
+    for passed in launched.given[1][: 2 if jagged else 1]:
+        assert passed.is_contiguous() and passed.equal(offsets)
+    assert seen == [offsets.device]
 
 
 def test_integers_of_a_batch_do_not_compile_the_lists_anew():

@@ -8,13 +8,15 @@ from numbers import Real
 
 import torch
 
-#: Element types of the kernels; the reference takes wider ones too.
 HEAD_DIMS = (64, 128)
+#: Element types of the kernels; the reference takes wider ones too.
 KERNEL_TYPES = (torch.bfloat16, torch.float16)
 REFERENCE_TYPES = (*KERNEL_TYPES, torch.float32, torch.float64)
 OFFSET_TYPES = (torch.int32, torch.int64)
 #: Rows are counted in 32 bits.
 MOST_ROWS = torch.iinfo(torch.int32).max
+#: Where the kernels' descriptors end every sequence (`triton.tools.ragged_tma`).
+MOST_KERNEL_ROWS = 2**30
 
 
 def check_tensors(
@@ -57,13 +59,16 @@ def check_for_kernel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
     Raises:
         TypeError: elements of another type.
-        ValueError: another head dimension.
+        ValueError: another head dimension, or too many rows.
     """
     if not {q.dtype, k.dtype, v.dtype} <= set(KERNEL_TYPES):
         check_tensors(q, k, v, KERNEL_TYPES)
     if q.shape[2] not in HEAD_DIMS:
         legal = ", ".join(map(str, HEAD_DIMS))
         raise ValueError(f"q has a head_dim of {q.shape[2]}, kernels are built for {legal}")
+    for name, tensor in (("q", q), ("k", k)):
+        if tensor.shape[0] > MOST_KERNEL_ROWS:
+            raise ValueError(f"{name} has {tensor.shape[0]} rows, more than {MOST_KERNEL_ROWS}")
 
 
 def check_offsets(name: str, offsets: torch.Tensor, device: torch.device | None) -> None:
@@ -87,7 +92,7 @@ def check_offsets(name: str, offsets: torch.Tensor, device: torch.device | None)
             "and ends with the number of rows"
         )
     if device is not None and offsets.device != device:
-        raise ValueError(f"{name} is on {offsets.device}, q on {device}")
+        raise ValueError(f"{name} is on {offsets.device}, not on {device}")
 
 
 def check_same_batch(kv_offsets: torch.Tensor, q_offsets: torch.Tensor) -> None:
@@ -134,6 +139,18 @@ def check_values(name: str, offsets: torch.Tensor, rows: int | None, tensor: str
         raise ValueError(f"{name} ends with {values[-1]}, more than {MOST_ROWS} rows")
     if rows is not None and values[-1] > rows:
         raise ValueError(f"{name} ends with {values[-1]}, but {tensor} has {rows} rows")
+
+
+def check_all_values(
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    total_keys: int | None,
+    total_queries: int | None,
+) -> None:
+    """Check the values of both offsets as `check_values` does."""
+    check_values("kv_offsets", kv_offsets, total_keys, "k")
+    if q_offsets is not None:
+        check_values("q_offsets", q_offsets, total_queries, "q")
 
 
 def checked_scale(scale: float | None, head_dim: int) -> float:

@@ -138,5 +138,9 @@ def _check_plan(
         raise ValueError(
             f"the plan is for {plan.total_queries} packed query rows, q has {total_queries}"
         )
+    if plan.tiles and plan.tiles[0].device != kv_offsets.device:
+        raise ValueError(
+            f"the plan is on {plan.tiles[0].device}, kv_offsets on {kv_offsets.device}"
+        )
     if plan.total_keys is not None and plan.total_keys > total_keys:
         raise ValueError(f"the plan is for {plan.total_keys} rows of k, k has {total_keys}")

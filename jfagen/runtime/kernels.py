@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -56,10 +57,12 @@ def _capability(index: int) -> tuple[int, int]:
     return major, minor
 
 
-@cache
-def multiprocessors(index: int) -> int:
-    """Return how many multiprocessors a CUDA device has."""
-    return int(torch.cuda.get_device_properties(index).multi_processor_count)
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Make a device the current one for what is launched inside; free where it is already."""
+    if device.index is None or torch.cuda.current_device() == device.index:
+        return nullcontext()
+    guard: AbstractContextManager[object] = torch.cuda.device(device)
+    return guard
 
 
 @cache
@@ -85,7 +88,7 @@ def load(wanted: Wanted) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
-        from .launch import hasten
+        from .launch import use_launchers
 
         spec.loader.exec_module(module)
     except ImportError as error:
@@ -93,7 +96,7 @@ def load(wanted: Wanted) -> ModuleType:
             f"the kernel `{path.name}` needs Triton with TLX ({error}); `jfagen doctor` says how "
             "to install it"
         ) from error
-    hasten(module)
+    use_launchers(module)
     return module
 
 

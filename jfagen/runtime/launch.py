@@ -2,7 +2,7 @@
 
 A short kernel runs for less time than its launch through Triton's binder takes. A launcher binds
 once for each kind of arguments and calls the compiled kernel from then on; descriptors are made
-without checks that the arguments have passed already.
+without Triton's checks, since the runtime has checked their tensors.
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
+import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+from .arguments import MOST_KERNEL_ROWS, MOST_ROWS
 
 #: What Triton looks at when it specialises a pointer or a whole number on divisibility.
 _DIVISOR = 16
-_MOST_INT32 = 2**31 - 1
-#: Where a ragged descriptor ends every sequence, and the extent of the two dimensions before it
+#: The extent of the two dimensions that a ragged descriptor has before its rows
 #: (`triton.tools.ragged_tma`).
-_RAGGED_ROWS = 2**30
 _RAGGED_EXTENT = 0x7FFF0000
 
 
 class Launcher:
-    """A `@triton.jit` kernel; used as one."""
+    """Launches a `@triton.jit` kernel as `kernel[grid](...)` does, all arguments by position.
 
-    def __init__(self, kernel: Any) -> None:  # noqa: ANN401
+    After the first launch with one kind of arguments, changes of Triton's debug settings, of
+    global values and of hooks before a run are not looked at; hooks around a launch are called.
+    """
+
+    def __init__(self, kernel: triton.JITFunction[Any]) -> None:
         """Remember the kernel; nothing is compiled yet."""
         self._kernel = kernel
         self._constant = [parameter.is_constexpr for parameter in kernel.params]
@@ -40,9 +45,10 @@ class Launcher:
 
     def _launch(self, grid: tuple[int, ...], *args: Any, **options: Any) -> None:  # noqa: ANN401
         kinds = map(_kind, args, self._constant, self._plain)
-        key = (torch.cuda.current_device(), *kinds)
+        key = (torch.cuda.current_device(), *kinds, *options.items())
         compiled = self._compiled.get(key)
         if compiled is None:
+            assert len(args) == len(self._constant), "every argument by position"
             self._compiled[key] = self._kernel[grid](*args, **options)
         else:
             compiled[(*grid, 1, 1)[:3]](*args)
@@ -54,20 +60,27 @@ def _kind(argument: Any, constant: bool, plain: bool) -> object:  # noqa: ANN401
         return argument
     if isinstance(argument, torch.Tensor):
         return argument.dtype, argument.data_ptr() % _DIVISOR == 0
-    if isinstance(argument, int):
-        wide = argument > _MOST_INT32
+    if isinstance(argument, int) and not isinstance(argument, bool):
+        wide = not -MOST_ROWS - 1 <= argument <= MOST_ROWS
         return wide if plain else (wide, argument == 1, argument % _DIVISOR == 0)
     if isinstance(argument, TensorDescriptor):
         return argument.base.dtype, tuple(argument.block_shape)
     return type(argument)
 
 
-def hasten(module: ModuleType) -> None:
+def launcher(kernel: Any) -> Any:  # noqa: ANN401
+    """Return what launches a kernel: itself where Triton interprets it."""
+    return Launcher(kernel) if isinstance(kernel, triton.JITFunction) else kernel
+
+
+def use_launchers(module: ModuleType) -> None:
     """Let a generated kernel's host part use launchers and descriptors of this file."""
-    setattr(module, module.KERNEL, Launcher(getattr(module, module.KERNEL)))
-    names: Any = module
-    names.create_ragged_descriptor = _ragged_descriptor
-    names.TensorDescriptor = SimpleNamespace(from_tensor=_from_tensor)
+    here = {
+        module.KERNEL: launcher(getattr(module, module.KERNEL)),
+        "create_ragged_descriptor": _ragged_descriptor,
+        "TensorDescriptor": SimpleNamespace(from_tensor=_from_tensor),
+    }
+    vars(module).update(here)
 
 
 def _descriptor(
@@ -88,7 +101,7 @@ def _ragged_descriptor(rows: torch.Tensor, block_shape: list[int]) -> TensorDesc
     stride, one = rows.stride()
     return _descriptor(
         rows,
-        [_RAGGED_EXTENT, _RAGGED_EXTENT, _RAGGED_ROWS, rows.shape[1]],
+        [_RAGGED_EXTENT, _RAGGED_EXTENT, MOST_KERNEL_ROWS, rows.shape[1]],
         [2**34 - stride, stride, stride, one],
         [1, 1, *block_shape],
     )

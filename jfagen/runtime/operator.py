@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 
 from . import arguments
-from .kernels import Wanted, forward_schedule, load, multiprocessors
-from .plan import tiles_of
+from .kernels import Wanted, current, forward_schedule, load
 from .reference import reference
+from .tiles import list_tiles
 
 #: What TMA asks of an address and of the distance between two rows, in bytes (CUDA Driver API,
 #: `cuTensorMapEncodeTiled`).
@@ -47,25 +47,24 @@ def compute(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what the operator does, without its way through torch's dispatcher."""
     schedule = forward_schedule(q.device)
-    if schedule is not None:
-        arguments.check_for_kernel(q, k, v)
-    if not tiles:
-        total_queries = None if q_offsets is None else q.shape[0]
-        tiles = tiles_of(kv_offsets, q_offsets, k.shape[0], total_queries, check=check)
+    total_queries = None if q_offsets is None else q.shape[0]
     if schedule is None:
+        if check:
+            arguments.check_all_values(kv_offsets, q_offsets, k.shape[0], total_queries)
         return reference(q, k, v, kv_offsets, q_offsets, scale)
+    arguments.check_for_kernel(q, k, v)
+    kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
+    if not tiles:
+        totals = {"total_keys": k.shape[0], "total_queries": total_queries}
+        tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
     if not tiles or not q.shape[0] or not k.shape[0]:
         out, lse = _empty(q, kv_offsets, q_offsets)
         return out.zero_(), lse.fill_(float("-inf"))
-    kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     rows = (_for_tma(q), _for_tma(k), _for_tma(v))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
-    index = q.device.index
-    there = torch.cuda.current_device() == index
     try:
-        with contextlib.nullcontext() if there else torch.cuda.device(index):
-            sms = multiprocessors(index)
-            found = kernel.forward(*rows, *offsets, scale=scale, sms=sms, tiles=tiles)
+        with current(q.device):
+            found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
     except RuntimeError:
         _let_the_device_speak()
         raise
@@ -116,7 +115,11 @@ def _for_tma(tensor: torch.Tensor) -> torch.Tensor:
     size = tensor.element_size()
     dense = element == 1 and (head == head_dim or tensor.shape[1] == 1)
     aligned = tensor.data_ptr() % TMA_ALIGNMENT == 0 and row * size % TMA_ALIGNMENT == 0
-    return tensor if dense and aligned and row > 0 else tensor.contiguous().clone()
+    return (
+        tensor
+        if dense and aligned and row > 0
+        else tensor.clone(memory_format=torch.contiguous_format)
+    )
 
 
 def _no_backward(context: object, *gradients: object) -> None:

@@ -60,49 +60,15 @@ def plan(
             raise ValueError("total_queries is None: with q_offsets the rows of q are needed")
     else:
         total_queries = None
-    tiles = tiles_of(kv_offsets, q_offsets, total_keys, total_queries, check=check)
-    held = total_keys if check else None
-    return Plan(kv_offsets.numel() - 1, total_queries, held, tiles)
-
-
-def tiles_of(
-    kv_offsets: torch.Tensor,
-    q_offsets: torch.Tensor | None,
-    total_keys: int | None,
-    total_queries: int | None,
-    *,
-    check: bool,
-) -> tuple[torch.Tensor, ...]:
-    """Return the tile list of offsets, none where only the reference runs; look at their values.
-
-    Raises:
-        ValueError: where the host can look, with the first sequence that is wrong.
-    """
     schedule = forward_schedule(kv_offsets.device)
+    tiles: tuple[torch.Tensor, ...] = ()
     if schedule is None:
         if check:
-            _look(kv_offsets, q_offsets, total_keys, total_queries)
-        return ()
-    if kv_offsets.numel() == 1:
-        return ()
-    jagged = q_offsets is not None
-    kernel = load(Wanted(schedule, jagged, 128, torch.bfloat16))
-    return list_tiles(
-        kernel,
-        kv_offsets,
-        q_offsets,
-        total_keys=total_keys,
-        total_queries=total_queries,
-        check=check,
-    )
-
-
-def _look(
-    kv_offsets: torch.Tensor,
-    q_offsets: torch.Tensor | None,
-    total_keys: int | None,
-    total_queries: int | None,
-) -> None:
-    arguments.check_values("kv_offsets", kv_offsets, total_keys, "k")
-    if q_offsets is not None:
-        arguments.check_values("q_offsets", q_offsets, total_queries, "q")
+            arguments.check_all_values(kv_offsets, q_offsets, total_keys, total_queries)
+    else:
+        # All instances of a schedule take the same list.
+        kernel = load(Wanted(schedule, q_offsets is not None, 128, torch.bfloat16))
+        totals = {"total_keys": total_keys, "total_queries": total_queries}
+        tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
+    held = total_keys if check else None
+    return Plan(kv_offsets.numel() - 1, total_queries, held, tiles)

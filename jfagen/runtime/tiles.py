@@ -11,12 +11,14 @@ from types import ModuleType, SimpleNamespace
 
 import torch
 
+from .arguments import MOST_ROWS
+from .kernels import current
+
 #: Sequences up to which every one is placed by counting all others.
 MOST_COUNTED = 8192
 _BLOCK = 1024
 #: int32 elements of 16 bytes.
 _ALIGNED = 4
-_MOST_ROWS = torch.iinfo(torch.int32).max
 
 
 def list_tiles(
@@ -36,16 +38,34 @@ def list_tiles(
 
     Args:
         kernel: module of a generated kernel.
-        kv_offsets: [B + 1] integers on the GPU, B at least 1.
+        kv_offsets: [B + 1] integers on the GPU; there are no tiles if B is 0.
         q_offsets: the same of packed queries; None in broadcast mode.
         total_keys: rows of k; None if they are not known.
         total_queries: rows of q; None in broadcast mode.
         check: whether to look at the values.
     """
     sequences = kv_offsets.numel() - 1
-    most = _MOST_ROWS if total_keys is None else total_keys
-    if sequences > MOST_COUNTED or kernel.ORDER != "longest_first":
-        return _with_torch(kernel, kv_offsets, q_offsets, most, total_queries, check)
+    if not sequences:
+        return ()
+    kv_offsets = kv_offsets.contiguous()
+    q_offsets = None if q_offsets is None else q_offsets.contiguous()
+    most = MOST_ROWS if total_keys is None else total_keys
+    counted = sequences <= MOST_COUNTED and kernel.ORDER == "longest_first"
+    make = _with_one_launch if counted else _with_torch
+    with current(kv_offsets.device):
+        return make(kernel, kv_offsets, q_offsets, most, total_queries, check)
+
+
+def _with_one_launch(
+    kernel: ModuleType,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    most: int,
+    total_queries: int | None,
+    check: bool,
+) -> tuple[torch.Tensor, ...]:
+    """Return the list as the kernels of `list_kernels` make it; wrong offsets trap."""
+    sequences = kv_offsets.numel() - 1
     if q_offsets is None:
         order, bounds = _parts(kv_offsets, sequences, sequences + 1)
         _kernels().order_sequences[(sequences,)](
@@ -109,9 +129,9 @@ def _assert(offsets: torch.Tensor, rows: int) -> None:
 @cache
 def _kernels() -> SimpleNamespace:
     from . import list_kernels
-    from .launch import Launcher
+    from .launch import launcher
 
     return SimpleNamespace(
-        order_sequences=Launcher(list_kernels.order_sequences),
-        list_tiles=Launcher(list_kernels.list_tiles),
+        order_sequences=launcher(list_kernels.order_sequences),
+        list_tiles=launcher(list_kernels.list_tiles),
     )
