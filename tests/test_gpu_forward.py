@@ -81,7 +81,7 @@ def test_a_sequence_alone_and_in_a_batch_is_the_same_bit_for_bit(jagged):
 @pytest.mark.parametrize("value", [math.nan, 1e4])
 @pytest.mark.parametrize("jagged", [False, True])
 def test_neighbours_do_not_matter(jagged, value):
-    """Field case: sequences see each other across a border."""
+    """Sequences see each other across a border."""
     lengths = [1, 15, 16, 17, 127, 128, 129, 3, 5, 129]
     k, v = (normal(sum(lengths), 2, 64, torch.float16, s) for s in (1, 2))
     kv = offsets_of(lengths)
@@ -103,7 +103,7 @@ def test_neighbours_do_not_matter(jagged, value):
 
 @pytest.mark.parametrize("tail", [*range(1, 16), 17, 127])
 def test_a_partial_tile_does_not_touch_the_next_sequence(tail):
-    """Field case: the store of the last tile of a sequence runs into its neighbour."""
+    """The store of the last tile of a sequence runs into its neighbour."""
     lengths = [128 + tail, 128]
     q, k, v = (normal(sum(lengths), 2, 128, torch.bfloat16, s) for s in (1, 2, 3))
     offsets = offsets_of(lengths)
@@ -114,7 +114,7 @@ def test_a_partial_tile_does_not_touch_the_next_sequence(tail):
 
 
 def test_sequences_without_queries_or_without_keys():
-    """Field cases: leading empty sequences hang; sequences without queries crash."""
+    """Leading empty sequences hang; sequences without queries crash."""
     for rows, lengths in (
         ([0, 0, 1023], [0, 1, 2045]),
         ([0, 1208, 840, 0], [2538, 1742, 840, 3072]),
@@ -127,7 +127,7 @@ def test_sequences_without_queries_or_without_keys():
 
 
 def test_rows_past_the_last_offset_are_zeros():
-    """Field case: rows that no sequence covers hold whatever was in memory."""
+    """Rows that no sequence covers hold whatever was in memory."""
     offsets = offsets_of([144, 288, 512])
     q, k, v = (normal(946, 16, 64, torch.bfloat16, s) for s in (1, 2, 3))
     poison()
@@ -144,7 +144,7 @@ class NoLaunch:
 
 @pytest.mark.parametrize("batch", [0, 8])
 def test_empty_batches_launch_nothing(batch, monkeypatch):
-    """Field case: a rank receives a batch whose total length is 0."""
+    """A rank receives a batch whose total length is 0."""
     from jfagen.runtime.kernels import Wanted, forward_schedule, load
 
     offsets = torch.zeros(batch + 1, dtype=torch.int32, device="cuda")
@@ -189,7 +189,7 @@ def layouts(dtype):
 
 
 def test_strides_and_alignment_change_nothing():
-    """Field cases: slices, transposes and odd row strides give wrong results in silence."""
+    """Slices, transposes and odd row strides give wrong results in silence."""
     offsets = offsets_of([130, 0, 570])
     made = layouts(torch.bfloat16)
     for name, x in made.items():
@@ -225,7 +225,7 @@ def test_results_do_not_change_from_run_to_run():
 
 @pytest.mark.parametrize("sms", [1, 7, 78, 100, 131, 132, 133, 149])
 def test_every_tile_once_for_any_grid(sms):
-    """Field case: tiles are left undone when the grid is not what was expected."""
+    """Tiles are left undone when the grid is not what was expected."""
     from jfagen.runtime.kernels import Wanted, forward_schedule, load
 
     lengths = [300, 0, 5, 129, 64, 1000]
@@ -247,7 +247,7 @@ def test_scale_is_honoured():
 
 
 def test_more_than_2_to_the_31_elements():
-    """Field case: 32-bit arithmetic on addresses."""
+    """32-bit arithmetic on addresses."""
     batch, queries = 8400, 512
     lengths = [b % 3 for b in range(batch)]
     q, k, v = (normal(rows, 4, 128, torch.bfloat16, 1) for rows in (queries, *[sum(lengths)] * 2))

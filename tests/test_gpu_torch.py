@@ -150,7 +150,7 @@ BAD = {
 @pytest.mark.parametrize("which", ["kv", "q"])
 @pytest.mark.parametrize("name", BAD)
 def test_wrong_offsets_stop_the_process_and_name_the_sequence(name, which):
-    """Field case: bad offsets are accepted. Nobody waits for the device, so it has to stop."""
+    """Bad offsets are accepted. Nobody waits for the device, so it has to stop."""
     values, said = BAD[name]
     program = (
         "import torch, jfagen\n"

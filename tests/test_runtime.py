@@ -34,7 +34,7 @@ def child(program):
 
 
 def test_the_compiler_half_needs_neither_torch_nor_triton():
-    """Field case F29. Blocked, not only unused: a schedule is compiled and proved."""
+    """Blocked, not only unused: a schedule is compiled and proved."""
     program = BLOCKED + (
         "import jfagen, importlib, pkgutil\n"
         "for package in ('algorithm', 'syntax', 'graph', 'semantics', 'planning', 'passes',\n"
@@ -76,7 +76,7 @@ def test_a_name_that_is_not_there():
 
 
 def test_a_spawned_process_computes_the_same():
-    """Field case F29: a worker that starts from nothing."""
+    """A worker that starts from nothing."""
     program = (
         "import torch, jfagen\n"
         "x = torch.arange(48.).view(6, 2, 4) / 48\n"
@@ -150,7 +150,7 @@ def test_a_plan_of_another_batch_is_refused(made, given, said, monkeypatch):
 
 
 def test_a_plan_does_not_hide_offsets_past_the_rows_of_k():
-    """Field case F06: k has fewer rows than the plan's last offset."""
+    """K has fewer rows than the plan's last offset."""
     q, k, v = packed()
     for plan in (jfagen.plan(KV), jfagen.plan(KV, check=False, total_keys=10)):
         with pytest.raises(ValueError, match="kv_offsets ends with 10, but k has 7 rows"):
@@ -230,7 +230,7 @@ def test_what_a_kernel_is_called_with(jagged, kernel):
 @pytest.mark.parametrize("batch", [0, 8])
 @pytest.mark.parametrize("queries", [0, 100])
 def test_an_empty_batch_launches_no_kernel(batch, jagged, queries, kernel):
-    """Field case F03: total length 0, with and without sequences."""
+    """Total length 0, with and without sequences."""
     zeros = torch.zeros(batch + 1, dtype=torch.int32)
     empty = torch.empty(0, 4, 128, dtype=torch.bfloat16)
     q = torch.randn(queries, 4, 128).bfloat16()
@@ -243,7 +243,7 @@ def test_an_empty_batch_launches_no_kernel(batch, jagged, queries, kernel):
 
 
 def test_a_kernel_refuses_before_it_is_loaded(kernel, monkeypatch):
-    """Field case F14, and elements that only the reference takes."""
+    """A head dimension, and elements that only the reference takes."""
     monkeypatch.setattr(operator, "load", lambda wanted: pytest.fail("it was loaded"))
     monkeypatch.setattr(operator, "list_tiles", lambda *_, **how: pytest.fail("tiles were made"))
     x = torch.zeros(10, 2, 72, dtype=torch.bfloat16)
@@ -293,7 +293,7 @@ def layouts():
 @pytest.mark.parametrize("name", layouts())
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_layouts_that_tma_reads_and_those_that_are_copied(name, place, kernel):
-    """Field case F13: a row that is no multiple of 16 bytes gives wrong tiles in silence."""
+    """A row that is no multiple of 16 bytes gives wrong tiles in silence."""
     x, fits = layouts()[name]
     given = [x.contiguous().clone()] * 3
     given[place] = x

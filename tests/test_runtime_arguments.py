@@ -84,7 +84,7 @@ def jagged(kind):
 @pytest.mark.parametrize("kind", ["whole", "narrowed", "with holes", "transposed"])
 @pytest.mark.parametrize("name", ["q", "k", "v", "kv_offsets"])
 def test_nested_tensors_are_told_what_to_pass(kind, name, nothing_runs):
-    """Field case F07: views of nested tensors are misread in silence."""
+    """Views of nested tensors are misread in silence."""
     refused(
         TypeError,
         f"{name} is a nested tensor: pass `{name}.values()`, and `{name}.offsets()` as offsets",
@@ -133,7 +133,7 @@ def test_k_and_v_of_other_lengths_and_tensors_without_elements(nothing_runs):
         refused(ValueError, said, q=x, k=x, v=x)
 
 
-#: Field case F06: offsets that are wrong in form, and what is said of `NAME`.
+#: Offsets that are wrong in form, and what is said of `NAME`.
 FORMS = {
     "float": (torch.tensor([0.0, 4.0, 10.0]), TypeError, "elements of type torch.float32, not int"),
     "int16": (offsets(0, 4, 10, dtype=torch.int16), TypeError, "torch.int16, not int32 or int64"),
@@ -148,7 +148,6 @@ FORMS = {
 @pytest.mark.parametrize("name", ["kv_offsets", "q_offsets"])
 @pytest.mark.parametrize("form", FORMS)
 def test_offsets_that_are_wrong_in_form(form, name, nothing_runs):
-    """Field case F06."""
     value, kind, said = FORMS[form]
     with pytest.raises(kind, match=rf"{name} (has|is) .*{re.escape(said[4:])}"):
         jfagen.attention(**{**right(), name: value})
@@ -156,14 +155,14 @@ def test_offsets_that_are_wrong_in_form(form, name, nothing_runs):
 
 @pytest.mark.parametrize("check", [True, False])
 def test_offsets_of_another_number_of_sequences(check, nothing_runs):
-    """Field case F06: 8 offsets where 9 are needed."""
+    """8 offsets where 9 are needed."""
     said = "kv_offsets is for 1 sequences, q_offsets for 2"
     refused(ValueError, said, kv_offsets=offsets(0, 10), check=check)
     said = "kv_offsets is for 2 sequences, q_offsets for 3"
     refused(ValueError, said, q_offsets=offsets(0, 1, 2, 10), check=check)
 
 
-#: Field cases F01 and F06: values that are wrong, and what is said of `NAME` and `TENSOR`.
+#: Values that are wrong, and what is said of `NAME` and `TENSOR`.
 VALUES = {
     "starts after 0": ((100, 102, 102), "NAME[0] is 100, not 0"),
     "starts before 0": ((-1, 4, 10), "NAME[0] is -1, not 0"),
@@ -179,7 +178,7 @@ VALUES = {
 @pytest.mark.parametrize("name", ["kv_offsets", "q_offsets"])
 @pytest.mark.parametrize("values", VALUES)
 def test_offsets_with_wrong_values(values, name, grad, monkeypatch):
-    """Field case F06: the host looks before anything is computed, at every tensor's rows."""
+    """The host looks before anything is computed, at every tensor's rows."""
     monkeypatch.setattr(operator, "reference", lambda *given: pytest.fail("it was computed"))
     numbers, said = VALUES[values]
     said = said.replace("NAME", name).replace("TENSOR", name[0])
@@ -192,7 +191,7 @@ def test_offsets_with_wrong_values(values, name, grad, monkeypatch):
 
 
 def test_the_reported_tensors_whose_rows_and_offsets_disagree():
-    """Field case F01b: 1023 queries, 2045 rows of each tensor, offsets for 2046 keys."""
+    """1023 queries, 2045 rows of each tensor, offsets for 2046 keys."""
     x = torch.zeros(2045, 1, 8)
     kv, qo = offsets(0, 0, 1, 2046), offsets(0, 0, 0, 1023)
     with pytest.raises(ValueError, match="kv_offsets ends with 2046, but k has 2045 rows"):
@@ -203,13 +202,12 @@ def test_the_reported_tensors_whose_rows_and_offsets_disagree():
 
 @pytest.mark.parametrize("rows", [1, 2, 10, 17])
 def test_too_few_rows_of_k(rows):
-    """Field case F06: offsets say 20 keys, K holds fewer; identical sums were returned."""
+    """Offsets say 20 keys, K holds fewer; identical sums were returned."""
     with pytest.raises(ValueError, match=f"kv_offsets ends with 20, but k has {rows} rows"):
         jfagen.attention(normal(3), normal(rows), normal(rows), offsets(0, 20))
 
 
 def test_int32_and_int64_offsets_give_the_same_bits():
-    """Field case F06."""
     given = right()
     outs = [
         jfagen.attention(
@@ -241,7 +239,7 @@ def test_scales_that_are_no_positive_numbers(scale, nothing_runs):
 
 @pytest.mark.parametrize("scale", ["0.5", [1], 1j, True, torch.tensor(0.5), np.array([0.5])])
 def test_scales_that_are_no_numbers(scale, nothing_runs):
-    """Field case F26: a tensor among the host's numbers would make the host wait."""
+    """A tensor among the host's numbers would make the host wait."""
     said = f"scale is a {type(scale).__name__}, not a number of the host"
     refused(TypeError, said, scale=scale)
 
@@ -263,7 +261,7 @@ def test_the_arguments_after_the_offsets_are_given_by_name(nothing_runs):
 
 @pytest.mark.parametrize("head_dim", [1, 8, 32, 40, 72, 80, 96, 104, 127, 129, 256])
 def test_head_dims_that_no_kernel_is_built_for(head_dim):
-    """Field case F14: a head that is padded to the tile's width spills into its neighbour."""
+    """A head that is padded to the tile's width spills into its neighbour."""
     x = normal(3, 2, head_dim, torch.bfloat16)
     said = f"q has a head_dim of {head_dim}, kernels are built for 64, 128"
     with pytest.raises(ValueError, match=said):

@@ -66,7 +66,7 @@ def test_every_hopper_kernel_is_reached_and_every_reachable_one_is_there():
 
 
 def test_kernels_of_one_name_are_different_modules():
-    """Field case F42: what was loaded first must not be taken for another."""
+    """What was loaded first must not be taken for another."""
     pair = [load(Wanted(s, False, 128, torch.bfloat16)) for s in ("hopper/fwd", "fwd")]
     assert [m.TARGET for m in pair] == ["sm_90a", "sm_100a"]
     assert pair[0].__name__ != pair[1].__name__
@@ -94,7 +94,6 @@ def test_a_missing_kernel_names_the_schedule_and_what_is_built(instance, said):
 
 @pytest.mark.parametrize("missing", ["triton", "triton.language.extra.tlx"])
 def test_a_broken_triton_is_named_with_the_command_that_helps(missing, monkeypatch):
-    """Field case F29."""
     real = builtins.__import__
 
     def broken(name, *rest):
@@ -133,7 +132,7 @@ def test_every_schedule_that_is_dispatched_to_is_shipped():
 
 @pytest.mark.parametrize("path", GENERATED, ids=short)
 def test_nothing_that_changes_from_batch_to_batch_compiles_a_kernel_anew(path):
-    """Field case F26: integers are compiled in when they are 1 or a multiple of 16."""
+    """Integers are compiled in when they are 1 or a multiple of 16."""
     kernel = function(path, assigned(path, "KERNEL"))
     signature = assigned(path, "SIGNATURE")
     assert [argument.arg for argument in kernel.args.args] == list(signature)
@@ -146,7 +145,7 @@ def test_nothing_that_changes_from_batch_to_batch_compiles_a_kernel_anew(path):
 
 @pytest.mark.parametrize("path", GENERATED, ids=short)
 def test_no_count_of_multiprocessors_in_the_text(path):
-    """Field case F09: the step between tiles comes from the grid that was launched."""
+    """The step between tiles comes from the grid that was launched."""
     tree = parsed(path)
     registers = {
         node.value
@@ -188,7 +187,7 @@ def coordinates(path):
 
 @pytest.mark.parametrize("path", GENERATED, ids=short)
 def test_packed_tensors_are_read_and_written_through_descriptors_that_clip(path):
-    """Field case F15: the last tile of a sequence must not reach into the next one."""
+    """The last tile of a sequence must not reach into the next one."""
     signature = assigned(path, "SIGNATURE")
     packed = {"k_desc": "key", "v_desc": "key"}
     if "q_offsets" in signature:
@@ -275,7 +274,7 @@ def visited(walk, program, grid, tiles, handed=()):
 @given(tiles=st.integers(1, 3000), seed=st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=15)
 def test_every_tile_is_dealt_exactly_once(path, sms, tiles, seed):
-    """Field case F09: for any number of multiprocessors and of tiles, by all roles alike."""
+    """For any number of multiprocessors and of tiles, by all roles alike."""
     text = path.read_text()
     persistent, asks = "num_programs" in text, "clc_consumer" in text
     roles = walks_of(path)
@@ -311,7 +310,7 @@ def test_the_grid_follows_from_the_device_and_the_batch(path):
 
 @pytest.mark.parametrize("path", GENERATED, ids=short)
 def test_nothing_is_read_for_a_tile_before_it_is_known_to_exist(path):
-    """Field case F09: tiles past the last one read offsets that are not there."""
+    """Tiles past the last one read offsets that are not there."""
     kernel = function(path, assigned(path, "KERNEL"))
     loops = [node for node in ast.walk(kernel) if isinstance(node, ast.While)]
     assert {ast.unparse(loop.test) for loop in loops} <= {"tile < tiles", "tile != -1"}

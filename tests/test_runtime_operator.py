@@ -33,7 +33,7 @@ def small(packed, rows=10, dtype=torch.float32):
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 def test_opcheck(packed, grad, planned):
-    """Field case F28. The backward is refused, so its check is only made without gradients."""
+    """The backward is refused, so its check is only made without gradients."""
     q, k, v, kv, qo = small(packed)
     tiles = [torch.zeros(3, dtype=torch.int32)] if planned else []
     checks = ["test_schema", "test_faketensor", "test_autograd_registration"]
@@ -47,7 +47,7 @@ def test_opcheck(packed, grad, planned):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("packed", [False, True])
 def test_shapes_types_and_strides_are_known_without_values(packed, dtype):
-    """Field case F28: strides of the fake results are those of the real ones."""
+    """Strides of the fake results are those of the real ones."""
     given = small(packed, dtype=dtype)
     real = jfagen.attention(*given, return_lse=True)
     with FakeTensorMode() as mode:
@@ -74,7 +74,7 @@ def compiled(function, backend):
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_one_graph_serves_all_lengths(packed, backend):
-    """Field cases F26 and F28: nothing breaks the graph, no batch compiles anew."""
+    """Nothing breaks the graph, no batch compiles anew."""
     call, counter = compiled(layer, backend)
     for rows in (11, 12, 30, 64, 7, 1000):
         given = small(packed, rows)
@@ -86,7 +86,7 @@ def test_one_graph_serves_all_lengths(packed, backend):
 
 
 def test_offsets_from_lengths_inside_of_the_graph():
-    """Field case F28: offsets come out of a cumulative sum in the same graph."""
+    """Offsets come out of a cumulative sum in the same graph."""
 
     def whole(q, k, lengths):
         offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))

@@ -73,7 +73,7 @@ def test_attention_on_a_cpu_is_that_of_float64_numpy(batch):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_the_error_is_at_most_twice_that_of_torch_in_the_same_type(dtype):
-    """Field case F25: errors are held against float64 of the same rounded inputs."""
+    """Errors are held against float64 of the same rounded inputs."""
     for seed in range(20):
         q, k, v = (normal(n, 2, 64, dtype, 3 * seed + i) for i, n in enumerate((50, 300, 300)))
         wanted = exact(*map(numpy_of, (q, k, v)), [0, 300])[0][0]
@@ -111,7 +111,7 @@ def test_gradients_of_lse_are_those_of_float64():
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("batch", [0, 8])
 def test_an_empty_batch_has_zero_gradients(batch, packed):
-    """Field case F03: a rank whose batch has a total length of 0 takes part in the backward."""
+    """A rank whose batch has a total length of 0 takes part in the backward."""
     q = normal(3, 4, 8, torch.float64, 1).requires_grad_()
     k, v = (torch.empty(0, 4, 8, dtype=torch.float64, requires_grad=True) for _ in range(2))
     zeros = torch.zeros(batch + 1, dtype=torch.int32)
@@ -122,7 +122,7 @@ def test_an_empty_batch_has_zero_gradients(batch, packed):
 
 
 def test_constant_values_have_no_gradient_in_queries_and_keys_and_order_of_keys_is_nothing():
-    """Field case F25: what must vanish vanishes."""
+    """What must vanish vanishes."""
     q, k = (normal(n, 2, 16, torch.float64, n).requires_grad_() for n in (7, 40))
     v = torch.full((40, 2, 16), 1.5, dtype=torch.float64)
     kv = offsets_of([15, 25])
@@ -170,7 +170,7 @@ def test_never_more_than_the_scores_of_one_block_in_memory(packed, monkeypatch):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_rows_past_the_last_offset_belong_to_nobody(packed):
-    """Field case F05: uncovered rows are defined, whatever lies in them."""
+    """Uncovered rows are defined, whatever lies in them."""
     q, k, v = (normal(946, 2, 8, torch.bfloat16, s) for s in (1, 2, 3))
     kv = offsets_of([144, 288, 512])
     for x in (k, v, q)[: 3 if packed else 2]:
@@ -191,7 +191,7 @@ def test_rows_past_the_last_offset_belong_to_nobody(packed):
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e4])
 @pytest.mark.parametrize("packed", [False, True])
 def test_neighbours_do_not_matter(packed, value):
-    """Field case F08: every sequence is isolated from what others hold."""
+    """Every sequence is isolated from what others hold."""
     lengths = [1, 15, 16, 17, 0, 127, 3, 5, 129]
     q, k, v = (normal(sum(lengths), 2, 8, torch.float16, s) for s in (1, 2, 3))
     kv = offsets_of(lengths)
@@ -216,7 +216,7 @@ def test_neighbours_do_not_matter(packed, value):
     ],
 )
 def test_sequences_without_queries_or_without_keys(rows, lengths):
-    """Field cases F01 and F02: finite, exact zeros, and no gradient where nobody looked."""
+    """Finite, exact zeros, and no gradient where nobody looked."""
     q = normal(sum(rows), 1, 8, torch.float32, 1).requires_grad_()
     k, v = (normal(sum(lengths), 1, 8, torch.float32, s).requires_grad_() for s in (2, 3))
     kv, qo = offsets_of(lengths), offsets_of(rows)
@@ -243,7 +243,7 @@ def test_scores_that_are_large_do_not_overflow():
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_layouts_of_memory_change_nothing(packed):
-    """Field case F11: slices of a fused projection, transposed and strided rows."""
+    """Slices of a fused projection, transposed and strided rows."""
     dense = normal(70, 4, 8, torch.float32, 1)
     fused = torch.randn(70, 3, 4, 8)
     fused[:, 1] = dense

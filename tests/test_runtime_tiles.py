@@ -126,7 +126,7 @@ def launches(monkeypatch):
 
 @pytest.mark.parametrize("sequences", [*range(1, 20), 4096])
 def test_lists_lie_on_borders_of_16_bytes(sequences, launches):
-    """Field case F26: a pointer that does not would have a kernel of its own compiled."""
+    """A pointer that does not would have a kernel of its own compiled."""
     offsets = offsets_of([3] * sequences)
     known = {"total_keys": None, "check": True}
     ordered = module.list_tiles(kernel(False), offsets, None, total_queries=None, **known)
@@ -244,7 +244,7 @@ print("ALL DONE")
 
 
 def test_the_lists_of_one_launch_as_triton_interprets_them():
-    """Field cases F06 and F09: the launch's lists, and the sequence that a trap names."""
+    """The launch's lists, and the sequence that a trap names."""
     done = subprocess.run(
         [sys.executable, "-c", INTERPRETED],
         capture_output=True, text=True, cwd=ROOT,

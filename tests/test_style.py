@@ -32,7 +32,7 @@ LAYERS = [
     ("types", "target", "paths", "diagnostics"),
     ("algorithm", "syntax", "graph"),
     ("semantics",),
-    ("plan",),
+    ("planning",),
     ("passes",),
     ("proof",),
     ("emit",),
@@ -128,7 +128,7 @@ def library_names():
     "path",
     [
         path
-        for folder in ("plan", "passes", "proof", "emit", "graph", "semantics", "explain")
+        for folder in ("planning", "passes", "proof", "emit", "graph", "semantics", "explain")
         for path in sorted((ROOT / "jfagen" / folder).rglob("*.py"))
     ]
     + sorted((ROOT / "templates").glob("*.jinja")),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .inputs import Inputs
 
 Tensor = Any
+_SHARED = "in broadcast mode q is shared by all sequences"
 _REPEATED = "no broadcast mode: q is repeated for every sequence, outside of the timing"
 _NO_BATCH_SUM = "in broadcast mode the sum of dq over the batch is left out"
 
@@ -111,7 +112,7 @@ class Jfagen(Provider):
     """`jfagen.attention`, with everything that a call of it does on device and host."""
 
     name = "jfagen"
-    notes = ("q is shared by all sequences; the tile list is made inside of the timing",)
+    notes = (_SHARED, "the tile list is made inside of the timing")
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""
@@ -153,7 +154,7 @@ class JfagenPlan(Jfagen):
     """The same with a tile list that was made before, as layers of one model share it."""
 
     name = "jfagen-plan"
-    notes = ("q is shared by all sequences; the tile list is made outside of the timing",)
+    notes = (_SHARED, "the tile list is made outside of the timing")
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""

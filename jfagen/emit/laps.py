@@ -39,17 +39,6 @@ class Lap:
         """Return how the lap is spelled."""
         return {Part.FIRST: "0", Part.LAST: plus("steps", -1 - self.least)}.get(self.part, "step")
 
-    @property
-    def header(self) -> str:
-        """Return the line of the loop; empty where the part is one lap."""
-        match self.part:
-            case Part.WHOLE:
-                return f"for step in range({plus('steps', -self.least)}):"
-            case Part.MIDDLE:
-                return "for step in range(1, steps):"
-            case Part.FIRST | Part.LAST:
-                return ""
-
     def step(self, shift: int) -> str:
         """Return how the step of an op is spelled."""
         if self.part is Part.LAST:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..planning import Move, TileMoves, tile_moves
 from ..semantics.program import Program, RoleProgram
+from .counts import plus
 from .laps import Lap, Part
 
 
@@ -73,7 +74,7 @@ def _whole(walk: TileMoves, span: int, masks: bool, peel: bool) -> tuple[LoopPar
         )
 
     if not peel:
-        return (part(lap.header, "", "" if masks else None),)
+        return (part(step_loop(plus("steps", span)), "", "" if masks else None),)
     return (
         part("for step in range(full_steps):", "full steps: no mask", None),
         part("for step in range(full_steps, steps):", "the masked tail", ""),
@@ -100,14 +101,14 @@ def _with_ends(walk: TileMoves, span: int, masks: bool, peel: bool) -> tuple[Loo
     first = part(Part.FIRST, 0, "", "the first step", "full_steps == 0" if peel else always)
     end = part(Part.LAST, last, "", "what the last step leaves" if span else "")
     if not peel:
-        return (first, part(Part.MIDDLE, span + 1, first_loop("1", "steps"), "", always), end)
+        return (first, part(Part.MIDDLE, span + 1, step_loop("1", "steps"), "", always), end)
     return (
         first,
-        part(Part.MIDDLE, span + 1, first_loop("1", "full_steps"), "full steps: no mask"),
+        part(Part.MIDDLE, span + 1, step_loop("1", "full_steps"), "full steps: no mask"),
         part(
             Part.MIDDLE,
             span + 1,
-            first_loop("tl.maximum(full_steps, 1)", "steps"),
+            step_loop("tl.maximum(full_steps, 1)", "steps"),
             "the masked tail",
             "",
         ),
@@ -115,9 +116,9 @@ def _with_ends(walk: TileMoves, span: int, masks: bool, peel: bool) -> tuple[Loo
     )
 
 
-def first_loop(start: str, stop: str) -> str:
-    """Return the header of a loop over steps."""
-    return f"for step in range({start}, {stop}):"
+def step_loop(*bounds: str) -> str:
+    """Return the header of a loop over steps; bounds as `range` takes them."""
+    return f"for step in range({', '.join(bounds)}):"
 
 
 def _lap(walk: TileMoves, index: int) -> tuple[Move, ...]:

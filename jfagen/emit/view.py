@@ -208,6 +208,7 @@ class KernelView:
         order: how the tile list is sorted.
         roles: every role, the default one first.
         budget: what the compiled kernel may take, as Python text.
+        warps: of the default role, which Triton launches.
         dtype: element type of the inputs as signatures spell it.
         torch_dtype: the same as torch spells it.
         numbers: sizes that signatures need: symbol -> number.

@@ -1,7 +1,7 @@
 """Attention in plain torch, sequence by sequence: for CPUs and for GPUs without a kernel.
 
-Slower than a kernel, but clear, differentiable, and never larger than the scores of one block of
-query rows of one sequence.
+Slower than a kernel, but clear and differentiable. It works through blocks of query rows of one
+sequence: without gradients, memory grows with the scores of a block, not with those of a batch.
 """
 
 from __future__ import annotations
