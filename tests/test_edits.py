@@ -204,6 +204,8 @@ WAITS = {
     "qk[g][i]  pv[g][i-1]  softmax[g][i]  rescale[g][i]": [1, 0],
     "qk[g][i]  pv[g][i-1]  turn { softmax[g][i]  rescale[g][i] }": [1, 0],
     "pv[g][i-1]  qk[g][i]  softmax[g][i]  rescale[g][i]": [1, 0],
+    "turn { qk[g][i] }  turn { pv[g][i-1] }  softmax[g][i]  rescale[g][i]": [1, 0],
+    "turn { qk[g][i]  pv[g][i-1] }  turn { softmax[g][i] }  rescale[g][i]": [1, 0],
 }
 ORDER = "turn { qk[g][i]  pv[g][i-1] }  softmax[g][i]  rescale[g][i]"
 

@@ -19,7 +19,7 @@ from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.syntax import format_schedule, parse
 from jfagen.syntax.tokens import Kind, pieces
 
-SCHEDULES = sorted((Path(__file__).parents[1] / "schedules").glob("*.sched"))
+SCHEDULES = sorted((Path(__file__).parents[1] / "schedules").rglob("*.sched"))
 
 EVERYTHING = """\
 kernel everything {
@@ -118,7 +118,7 @@ def test_every_construct_in_its_canonical_form():
 
 
 def test_a_new_line_moves_only_its_own_paragraph():
-    (text,) = (path.read_text() for path in SCHEDULES if path.name == "fwd.sched")
+    (text,) = (path.read_text() for path in SCHEDULES if path.parent.name == "schedules")
     new = "role a_much_longer_name[g] { warps 4 registers 184 } # new\n"
     before = text.splitlines()
     after = formatted(text.replace("  role mma", f"{new}  role mma", 1)).splitlines()

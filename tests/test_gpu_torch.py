@@ -113,7 +113,9 @@ def test_a_plan_serves_many_layers_and_refuses_other_batches():
         )
     with pytest.raises(ValueError, match="the plan is for 3 sequences, kv_offsets for 1"):
         jfagen.attention(q, k, v, offsets_of([700]), offsets_of([700]), plan=made)
-    with pytest.raises(ValueError, match="the plan is for 700 packed query rows, q has 600"):
+    with pytest.raises(
+        ValueError, match="the plan is for 700 packed rows of q, this q has 600 packed rows"
+    ):
         jfagen.attention(q[:600], k, v, kv, qo, plan=made)
 
 

@@ -127,16 +127,20 @@ def test_what_a_plan_is_where_only_the_reference_runs():
     ("made", "given", "said"),
     [
         ({}, {"kv_offsets": offsets(0, 10)}, "the plan is for 2 sequences, kv_offsets for 1"),
-        ({}, {"q_offsets": QO}, "the plan is for None packed query rows, q has 10"),
+        (
+            {},
+            {"q_offsets": QO},
+            "the plan is for shared rows of q, this q has 10 packed rows",
+        ),
         (
             {"q_offsets": QO, "total_queries": 10},
             {},
-            "the plan is for 10 packed query rows, q has None",
+            "the plan is for 10 packed rows of q, this q has shared rows",
         ),
         (
             {"q_offsets": QO, "total_queries": 12},
             {"q_offsets": QO},
-            "the plan is for 12 packed query rows, q has 10",
+            "the plan is for 12 packed rows of q, this q has 10 packed rows",
         ),
         ({"total_keys": 12}, {}, "the plan is for 12 rows of k, k has 10"),
     ],
@@ -147,6 +151,10 @@ def test_a_plan_of_another_batch_is_refused(made, given, said, monkeypatch):
     q, k, v = packed()
     with pytest.raises(ValueError, match=said):
         jfagen.attention(q, k, v, **{"kv_offsets": KV, **given}, plan=plan)
+
+
+def test_a_plan_of_offsets_without_values():
+    assert jfagen.plan(KV.to("meta"), QO.to("meta"), total_queries=10).tiles == ()
 
 
 def test_a_plan_does_not_hide_offsets_past_the_rows_of_k():

@@ -237,6 +237,10 @@ def test_scales_that_are_no_positive_numbers(scale, nothing_runs):
     refused(ValueError, said, scale=scale)
 
 
+def test_a_scale_that_no_float_holds(nothing_runs):
+    refused(ValueError, "scale is inf, not a positive finite number", scale=10**400)
+
+
 @pytest.mark.parametrize("scale", ["0.5", [1], 1j, True, torch.tensor(0.5), np.array([0.5])])
 def test_scales_that_are_no_numbers(scale, nothing_runs):
     """A tensor among the host's numbers would make the host wait."""

@@ -147,7 +147,9 @@ def check_all_values(
     total_keys: int | None,
     total_queries: int | None,
 ) -> None:
-    """Check the values of both offsets as `check_values` does."""
+    """Check the values of both offsets as `check_values` does, where they have any."""
+    if kv_offsets.is_meta:
+        return
     check_values("kv_offsets", kv_offsets, total_keys, "k")
     if q_offsets is not None:
         check_values("q_offsets", q_offsets, total_queries, "q")
@@ -164,7 +166,10 @@ def checked_scale(scale: float | None, head_dim: int) -> float:
         return float(head_dim**-0.5)
     if not isinstance(scale, int | float | Real) or isinstance(scale, bool):
         raise TypeError(f"scale is a {type(scale).__name__}, not a number of the host")
-    value = float(scale)
+    try:
+        value = float(scale)
+    except OverflowError:
+        value = math.inf
     if not 0 < value < math.inf:
         raise ValueError(f"scale is {value}, not a positive finite number")
     return value

@@ -135,12 +135,15 @@ def _check_plan(
             f"the plan is for {plan.sequences} sequences, kv_offsets for {kv_offsets.numel() - 1}"
         )
     if plan.total_queries != total_queries:
-        raise ValueError(
-            f"the plan is for {plan.total_queries} packed query rows, q has {total_queries}"
-        )
+        made, given = _rows(plan.total_queries), _rows(total_queries)
+        raise ValueError(f"the plan is for {made} of q, this q has {given}")
     if plan.tiles and plan.tiles[0].device != kv_offsets.device:
         raise ValueError(
             f"the plan is on {plan.tiles[0].device}, kv_offsets on {kv_offsets.device}"
         )
     if plan.total_keys is not None and plan.total_keys > total_keys:
         raise ValueError(f"the plan is for {plan.total_keys} rows of k, k has {total_keys}")
+
+
+def _rows(total_queries: int | None) -> str:
+    return "shared rows" if total_queries is None else f"{total_queries} packed rows"

@@ -206,7 +206,12 @@ class RoleProgram:
     @property
     def takes_turns(self) -> bool:
         """Whether its replicas take turns."""
-        return any(use.turn >= 0 for use in self.loop)
+        return self.turns > 0
+
+    @property
+    def turns(self) -> int:
+        """Return how often in a lap its replicas take turns."""
+        return 1 + max((use.turn for use in self.loop), default=-1)
 
     def uses(self) -> tuple[OpUse, ...]:
         """Return every op use in order."""

@@ -101,8 +101,8 @@ def steady_edges(subject: Subject) -> list[Marked]:
             if chain:
                 (first, after), (last, before) = chain[0], chain[-1]
                 edges.append((last, first, after - before + 1))
-        if role_program.takes_turns:
-            edges += _turns(role_program.role)
+        if role_program.turns:
+            edges += _turns(role_program.role, role_program.turns)
     edges += _asynchronous(plan)
     for channel in subject.sync.channels:
         if channel.per is Space.STEP:
@@ -120,9 +120,10 @@ def _steady_lap(plan: Plan, role_program: RoleProgram, replica: int) -> list[tup
     lap = min(around) + span + 1
     name = role_program.role.name
     chain: list[tuple[str, int]] = []
+    turns = 0
     for move in around[lap]:
         if move.takes_turn:
-            chain.append((_turn(name, replica), 0))
+            chain.append((_turn(name, replica, turns), 0))
         joins = list(move.joins)
         for site in _sites(plan, move.use, replica):
             while joins and joins[0].point <= site.point:
@@ -133,20 +134,21 @@ def _steady_lap(plan: Plan, role_program: RoleProgram, replica: int) -> list[tup
             if move.use.op.engine is Engine.STORE:
                 chain.append((_done(plan, site), move.step - lap))
         if move.passes_turn:
-            chain.append((f"{_turn(name, replica)} passed", 0))
+            chain.append((f"{_turn(name, replica, turns)} passed", 0))
+            turns += 1
     return chain
 
 
-def _turn(role: str, replica: int) -> str:
-    return f"turn of {role}[{replica}]"
+def _turn(role: str, replica: int, number: int) -> str:
+    return f"turn {number} of {role}[{replica}]"
 
 
-def _turns(role: Role) -> list[Marked]:
-    """Return the order of turns: replica after replica, and round again one lap later."""
+def _turns(role: Role, count: int) -> list[Marked]:
+    """Return the order of a lap's turns: each of all replicas, and round again one lap later."""
+    order = [_turn(role.name, r, number) for number in range(count) for r in range(role.replicas)]
     return [
-        (f"{_turn(role.name, replica)} passed", _turn(role.name, after), int(after == 0))
-        for replica in range(role.replicas)
-        for after in ((replica + 1) % role.replicas,)
+        (f"{before} passed", after, int(after == order[0]))
+        for before, after in pairwise([*order, order[0]])
     ]
 
 
