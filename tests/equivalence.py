@@ -96,6 +96,8 @@ class Replay:
         self.previous = {}
         self.last_mma = {}
         self.open_stores = defaultdict(list)
+        self.open_matmuls = defaultdict(list)
+        self.handed = defaultdict(list)
         self.arrived = defaultdict(int)
         self.missing_bytes = defaultdict(int)
         self.phase = defaultdict(int)
@@ -138,6 +140,15 @@ class Replay:
         elif action.kind is K.DRAIN:
             stores = self.open_stores[role]
             extra = [stores.pop(0) for _ in range(len(stores) - action.value)]
+        elif action.kind is K.JOIN:
+            matmuls = self.open_matmuls[role]
+            extra = [matmuls.pop(0) for _ in range(len(matmuls) - action.value)]
+        elif action.kind is K.MEET:
+            there = self.handed[action.signal]
+            if 32 * sum(self.warps(other) for other, _ in (*there, (role, 0))) < action.value:
+                return False
+            extra = [node for _, node in there]
+            there.clear()
         here = self.node(self.previous.get(role), *extra)
         self.previous[role] = here
         self.begin[role, index] = self.end[role, index] = here
@@ -157,7 +168,10 @@ class Replay:
             self.end[role, index] = done
             if action.kind is K.MMA:
                 self.last_mma[role] = done
-                self.begin[role, index] = done
+                if action.joined:
+                    self.open_matmuls[role].append(done)
+                else:
+                    self.begin[role, index] = done
                 for signal in action.commits:
                     self.arrive(signal, done)
             elif action.kind is K.STORE:
@@ -170,9 +184,14 @@ class Replay:
             self.arrive(action.signal, self.last_mma.get(role, here))
         elif action.kind is K.ARRIVE:
             self.arrive(action.signal, here)
+        elif action.kind is K.HAND:
+            self.handed[action.signal].append((role, here))
         elif action.kind is K.EXPECT:
             self.missing_bytes[action.signal] += action.value
             self.arrive(action.signal, here)
+
+    def warps(self, role):
+        return role.warps or self.trace.default_warps
 
     def arrive(self, signal, node):
         self.phase_parents[signal, self.phase[signal]].append(node)
