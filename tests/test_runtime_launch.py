@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from itertools import combinations_with_replacement
 from types import SimpleNamespace
@@ -143,6 +144,21 @@ def test_every_kernel_takes_what_the_operator_gives(wanted):
     launched = vars(module)[module.KERNEL]
     assert isinstance(launched, launch.Launcher)
     assert module.create_ragged_descriptor is launch._ragged_descriptor
+
+
+@pytest.mark.parametrize("wanted", REACHED, ids=lambda wanted: wanted.name)
+def test_every_host_part_gives_all_arguments_by_position(wanted):
+    module = load(wanted)
+    calls = [
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(module.forward)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(f"{module.KERNEL}[")
+    ]
+    launched = vars(module)[module.KERNEL]
+    for call in calls:
+        assert len(call.args) == len(launched._constant)
+        assert not any(isinstance(argument, ast.Starred) for argument in call.args)
+    assert len(calls) == 1
 
 
 def test_all_kernels_of_a_schedule_take_the_same_tile_list():
