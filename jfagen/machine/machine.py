@@ -129,6 +129,19 @@ class Machine:
             frame = frame.f_back  # type: ignore[assignment]
         return 0
 
+    def drain(self, operations: deque[Operation], left: int, name: str) -> None:
+        """Let the role wait for its oldest operations until only `left` are in flight."""
+        waited = list(operations)[: max(0, len(operations) - left)]
+        place = self.place()
+
+        def blocked() -> Blocked:
+            return Blocked(place=place, barrier=name, slot=0, phase=0, completed=0)
+
+        self.scheduler.wait(lambda: all(operation.done for operation in waited), blocked)
+        for operation in waited:
+            self.role.before |= operation.before
+            operations.popleft()
+
     def place(self, line: int | None = None) -> Place:
         """Return who runs now, and where."""
         line = self.line() if line is None else line

@@ -13,7 +13,7 @@ from .dtypes import FLOAT32, Array, DType, convert, to_held, to_stored
 from .global_memory import GlobalStore, Pointer
 from .machine import Machine
 from .memory import Storage, View
-from .report import Blocked, MachineFault, Place
+from .report import MachineFault, Place
 from .scheduler import Operation
 from .tensor import Tensor, operand
 from .values import Value
@@ -246,17 +246,7 @@ def async_descriptor_store(
 
 def async_descriptor_store_wait(machine: Machine, pendings: Value) -> None:
     """Wait until all but the last `pendings` stores of this role have read their SMEM."""
-    role, left = machine.role, int(pendings)
-    groups = list(role.store_groups)[: max(0, len(role.store_groups) - left)]
-    place = machine.place()
-
-    def blocked() -> Blocked:
-        return Blocked(place=place, barrier="TMA stores", slot=0, phase=0, completed=0)
-
-    machine.scheduler.wait(lambda: all(group.done for group in groups), blocked)
-    for group in groups:
-        role.before |= group.before
-        role.store_groups.popleft()
+    machine.drain(machine.role.store_groups, int(pendings), "TMA stores")
 
 
 def async_load(

@@ -9,7 +9,7 @@ import numpy as np
 from .dtypes import BFLOAT16, FLOAT16, FLOAT32, Array, DType
 from .machine import Machine
 from .memory import Storage, View
-from .report import Blocked, MachineFault, Place
+from .report import MachineFault, Place
 from .scheduler import Operation, Role
 from .tensor import Tensor
 from .values import Value
@@ -145,16 +145,7 @@ def async_dot_wait(machine: Machine, pendings: Value, inp: Tensor) -> Tensor:
         raise MachineFault("mma", f"async_dot_wait of {left} and a {type(inp).__name__}")
     if isinstance(inp, Pending):
         _check_own(inp.dot)
-    waited = list(role.dots)[: max(0, len(role.dots) - left)]
-    place = machine.place()
-
-    def blocked() -> Blocked:
-        return Blocked(place=place, barrier="async_dot", slot=0, phase=0, completed=0)
-
-    machine.scheduler.wait(lambda: all(operation.done for operation in waited), blocked)
-    for operation in waited:
-        role.before |= operation.before
-        role.dots.popleft()
+    machine.drain(role.dots, left, "async_dot")
     return _settled(role, inp)
 
 

@@ -115,11 +115,9 @@ def _for_tma(tensor: torch.Tensor) -> torch.Tensor:
     size = tensor.element_size()
     dense = element == 1 and (head == head_dim or tensor.shape[1] == 1)
     aligned = tensor.data_ptr() % TMA_ALIGNMENT == 0 and row * size % TMA_ALIGNMENT == 0
-    return (
-        tensor
-        if dense and aligned and row > 0
-        else tensor.clone(memory_format=torch.contiguous_format)
-    )
+    if dense and aligned and row > 0:
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _no_backward(context: object, *gradients: object) -> None:
