@@ -1,7 +1,12 @@
-"""Jagged attention in float64 numpy, to compare kernels with: broadcast-Q, or packed queries."""
+"""Jagged attention and its gradients in float64 numpy, to compare kernels with.
+
+The queries are the same for all sequences (broadcast-Q) or packed like keys and values.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,3 +100,60 @@ def _packed(
         )  # fmt: skip
         out[mine], lse[mine] = found[0], logs[0].T
     return out, lse
+
+
+def attention_backward(
+    dout: npt.ArrayLike,
+    q: npt.ArrayLike,
+    k: npt.ArrayLike,
+    v: npt.ArrayLike,
+    kv_offsets: npt.ArrayLike,
+    q_offsets: npt.ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    rounded: bool = False,
+    dtype: str = "bf16",
+) -> tuple[Float, Float, Float]:
+    """Return dq, dk and dv, shaped like q, k and v, of `attention` with the upstream gradient dout.
+
+    dout is shaped like out: [B, M, H, D], or packed [T_q, H, D] with `q_offsets`. dq of one q is
+    summed over all sequences. Rows past the last offset, and of a sequence without keys or without
+    queries, get 0. With `rounded`, out, P and dS where they enter a matmul (dS is made of P as it
+    is), and the gradients pass through `dtype`, as in a kernel with 16-bit inputs.
+    """
+    upstream, queries, keys, values = (np.asarray(x, np.float64) for x in (dout, q, k, v))
+    factor = queries.shape[-1] ** -0.5 if scale is None else scale
+    to_input = partial(round_to_input, dtype=dtype) if rounded else _as_it_is
+    kv_ends: Any = np.asarray(kv_offsets)
+    q_ends: Any = None if q_offsets is None else np.asarray(q_offsets)
+    dq, dk, dv = (np.zeros(x.shape) for x in (queries, keys, values))
+    for b in range(len(kv_ends) - 1):
+        theirs = slice(int(kv_ends[b]), int(kv_ends[b + 1]))
+        mine = slice(None) if q_ends is None else slice(int(q_ends[b]), int(q_ends[b + 1]))
+        if not len(keys[theirs]) or not len(queries[mine]):
+            continue
+        given = upstream[b] if q_ends is None else upstream[mine]
+        part, dk[theirs], dv[theirs] = _gradients(
+            given, queries[mine], keys[theirs], values[theirs], factor, to_input
+        )
+        dq[mine] += part
+    return to_input(dq), to_input(dk), to_input(dv)
+
+
+def _gradients(
+    dout: Float, q: Float, k: Float, v: Float, factor: float, to_input: Callable[[Float], Float]
+) -> tuple[Float, Float, Float]:
+    """Return dq, dk and dv of one sequence; all have rows, [rows, H, D]."""
+    dout, q, k, v = (x.transpose(1, 0, 2) for x in (dout, q, k, v))
+    s = q @ k.transpose(0, 2, 1) * factor
+    p = np.exp(s - s.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    delta = (dout * to_input(p @ v)).sum(axis=2, keepdims=True)
+    ds = to_input(p * (dout @ v.transpose(0, 2, 1) - delta))
+    dq, dk = ds @ k * factor, ds.transpose(0, 2, 1) @ q * factor
+    dv = to_input(p).transpose(0, 2, 1) @ dout
+    return dq.transpose(1, 0, 2), dk.transpose(1, 0, 2), dv.transpose(1, 0, 2)
+
+
+def _as_it_is(values: Float) -> Float:
+    return values

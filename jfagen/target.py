@@ -31,7 +31,6 @@ class Target:
         accumulators: where a matmul leaves its result: tensor memory (tcgen05, PTX ISA section
             "TensorCore 5th Generation") or the registers of the warps that issue it (wgmma, PTX
             ISA section "Asynchronous Warpgroup Level Matrix").
-        rows: rows of one matmul that four warps work on.
         turns: whether replicas can take turns through named barriers.
     """
 
@@ -47,7 +46,6 @@ class Target:
     mbarrier_bytes: int
     clc: bool
     accumulators: Storage
-    rows: int
     turns: bool
 
     @property
@@ -69,7 +67,6 @@ SM_100A = Target(
     mbarrier_bytes=8,
     clc=True,
     accumulators=Storage.TMEM,
-    rows=128,
     turns=False,
 )
 
@@ -86,7 +83,6 @@ SM_90A = Target(
     mbarrier_bytes=8,
     clc=False,
     accumulators=Storage.REG,
-    rows=64,
     turns=True,
 )
 

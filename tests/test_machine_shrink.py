@@ -15,9 +15,10 @@ from jfagen.cli.run import run as run_command
 from jfagen.machine import Policy, PolicyName, parse_policy
 from jfagen.machine.failure import Failure, failure_from_json
 from jfagen.machine.loader import Keep
+from jfagen.machine.problem import Problem
 from jfagen.machine.shrink import Case, count_holds, problem_text, shrink
 from jfagen.machine.timeline import timeline_text
-from jfagen.machine.trial import Problem, run_trial
+from jfagen.machine.trial import run_trial
 
 KERNEL = (ROOT / "generated" / "fwd.py").read_text()
 WHOLE = Problem(lengths=(0, 1, 127, 128, 129, 0, 300, 517))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from .attention_backward import ATTENTION_BACKWARD
 from .attention_forward import ATTENTION_FORWARD
-from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Probe, Space, Value
+from .model import Access, Algorithm, Element, Engine, Extent, Mode, Op, Point, Probe, Space, Value
 
 #: Every algorithm that a schedule may name, by name.
-ALGORITHMS: dict[str, Algorithm] = {ATTENTION_FORWARD.name: ATTENTION_FORWARD}
+ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm for algorithm in (ATTENTION_FORWARD, ATTENTION_BACKWARD)
+}
 
 __all__ = [
     "ALGORITHMS",
@@ -14,6 +17,7 @@ __all__ = [
     "Algorithm",
     "Element",
     "Engine",
+    "Extent",
     "Mode",
     "Op",
     "Point",

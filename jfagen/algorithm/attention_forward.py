@@ -9,59 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..types import Storage
-from .model import Access, Algorithm, Element, Engine, Mode, Op, Point, Probe, Space, Value
-
-_SMEM = frozenset({Storage.SMEM})
-_ROWS = frozenset({Storage.TMEM, Storage.REG})
-
-
-def _read(value: str) -> Access:
-    return Access(value=value, mode=Mode.READ)
-
-
-def _write(value: str) -> Access:
-    return Access(value=value, mode=Mode.WRITE)
-
-
-def _update(value: str, *, first_step: int = 0, first_read: int = 0) -> Access:
-    return Access(
-        value=value, mode=Mode.UPDATE, first_step=first_step, first_read=max(first_step, first_read)
-    )
-
-
-def _value(
-    name: str,
-    dims: tuple[str, ...],
-    element: Element,
-    space: Space,
-    storages: frozenset[Storage],
-    *,
-    grouped: bool = True,
-    sliceable: bool = False,
-) -> Value:
-    return Value(
-        name=name,
-        dims=dims,
-        element=element,
-        space=space,
-        grouped=grouped,
-        storages=storages,
-        sliceable=sliceable,
-    )
-
+from .model import Algorithm, Element, Engine, Extent, Op, Point, Probe, Space
+from .table import ROWS, SMEM, read, update, value, write
 
 VALUES = (
-    _value("q", ("m", "d"), Element.INPUT, Space.TILE, _SMEM),
-    _value("k", ("n", "d"), Element.INPUT, Space.STEP, _SMEM, grouped=False),
-    _value("v", ("n", "d"), Element.INPUT, Space.STEP, _SMEM, grouped=False),
-    _value("s", ("m", "n"), Element.F32, Space.STEP, _ROWS),
-    _value("p", ("m", "n"), Element.INPUT, Space.STEP, _ROWS, sliceable=True),
-    _value("alpha", ("m",), Element.F32, Space.STEP, _ROWS),
-    _value("row_sum", ("m",), Element.F32, Space.TILE, _ROWS),
-    _value("row_max", ("m",), Element.F32, Space.TILE, _ROWS),
-    _value("acc", ("m", "d"), Element.F32, Space.TILE, _ROWS),
-    _value("out", ("m", "d"), Element.INPUT, Space.TILE, _SMEM),
+    value("q", ("m", "d"), Element.INPUT, Space.TILE, SMEM),
+    value("k", ("n", "d"), Element.INPUT, Space.STEP, SMEM, grouped=False),
+    value("v", ("n", "d"), Element.INPUT, Space.STEP, SMEM, grouped=False),
+    value("s", ("m", "n"), Element.F32, Space.STEP, ROWS),
+    value("p", ("m", "n"), Element.INPUT, Space.STEP, ROWS, sliceable=True),
+    value("alpha", ("m",), Element.F32, Space.STEP, ROWS),
+    value("row_sum", ("m",), Element.F32, Space.TILE, ROWS),
+    value("row_max", ("m",), Element.F32, Space.TILE, ROWS),
+    value("acc", ("m", "d"), Element.F32, Space.TILE, ROWS),
+    value("out", ("m", "d"), Element.INPUT, Space.TILE, SMEM),
 )
 
 OPS = (
@@ -70,7 +31,7 @@ OPS = (
         engine=Engine.LOAD,
         space=Space.TILE,
         grouped=True,
-        points=(Point(accesses=(_write("q"),)),),
+        points=(Point(accesses=(write("q"),)),),
         inputs=("q",),
     ),
     Op(
@@ -78,7 +39,7 @@ OPS = (
         engine=Engine.LOAD,
         space=Space.STEP,
         grouped=False,
-        points=(Point(accesses=(_write("k"),)),),
+        points=(Point(accesses=(write("k"),)),),
         inputs=("k",),
     ),
     Op(
@@ -86,7 +47,7 @@ OPS = (
         engine=Engine.LOAD,
         space=Space.STEP,
         grouped=False,
-        points=(Point(accesses=(_write("v"),)),),
+        points=(Point(accesses=(write("v"),)),),
         inputs=("v",),
     ),
     Op(
@@ -94,7 +55,7 @@ OPS = (
         engine=Engine.MMA,
         space=Space.STEP,
         grouped=True,
-        points=(Point(accesses=(_read("q"), _read("k"), _write("s"))),),
+        points=(Point(accesses=(read("q"), read("k"), write("s"))),),
     ),
     Op(
         name="softmax",
@@ -102,9 +63,9 @@ OPS = (
         space=Space.STEP,
         grouped=True,
         points=(
-            Point(accesses=(_read("s"),)),
-            Point(accesses=(_write("alpha"),)),
-            Point(accesses=(_write("p"),), per_slice=True),
+            Point(accesses=(read("s"),)),
+            Point(accesses=(write("alpha"),)),
+            Point(accesses=(write("p"),), per_slice=True),
         ),
         keeps=("maximum", "total"),
         masks=True,
@@ -115,8 +76,8 @@ OPS = (
         space=Space.STEP,
         grouped=True,
         points=(
-            Point(accesses=(_read("alpha"),)),
-            Point(accesses=(_update("acc", first_step=1),)),
+            Point(accesses=(read("alpha"),)),
+            Point(accesses=(update("acc", first_step=1),)),
         ),
     ),
     Op(
@@ -125,7 +86,7 @@ OPS = (
         space=Space.STEP,
         grouped=True,
         points=(
-            Point(accesses=(_read("p"), _read("v"), _update("acc", first_read=1)), per_slice=True),
+            Point(accesses=(read("p"), read("v"), update("acc", first_read=1)), per_slice=True),
         ),
     ),
     Op(
@@ -133,7 +94,7 @@ OPS = (
         engine=Engine.WARPS,
         space=Space.TILE,
         grouped=True,
-        points=(Point(accesses=(_write("row_sum"), _write("row_max"))),),
+        points=(Point(accesses=(write("row_sum"), write("row_max"))),),
         takes=("maximum", "total"),
     ),
     Op(
@@ -142,18 +103,18 @@ OPS = (
         space=Space.TILE,
         grouped=True,
         points=(
-            Point(accesses=(_read("row_sum"), _read("row_max"))),
-            Point(accesses=(_read("acc"), _write("out"))),
+            Point(accesses=(read("row_sum"), read("row_max"))),
+            Point(accesses=(read("acc"), write("out"))),
         ),
         outputs=("lse",),
-        closes_empty_tiles=True,
+        fills=("out", "lse"),
     ),
     Op(
         name="store_out",
         engine=Engine.STORE,
         space=Space.TILE,
         grouped=True,
-        points=(Point(accesses=(_read("out"),)),),
+        points=(Point(accesses=(read("out"),)),),
         outputs=("out",),
     ),
 )
@@ -191,6 +152,12 @@ def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> P
 ATTENTION_FORWARD = Algorithm(
     name="attention.forward",
     loop="kv",
+    extents={
+        "m": Extent(words="query rows of a group", sizes={"sm_100a": (128,), "sm_90a": (64,)}),
+        "n": Extent(words="key rows of a step", sizes={"sm_100a": (64, 128), "sm_90a": (64, 128)}),
+    },
+    orders=("given", "longest_first"),
+    skips_tiles=False,
     values=VALUES,
     ops=OPS,
     outputs=("out", "lse"),

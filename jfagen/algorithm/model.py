@@ -57,6 +57,8 @@ class Value:
         grouped: one for every group of query rows.
         storages: the memories that its ops can use; the target may have fewer.
         sliceable: whether it can be handed over in column slices.
+        staging: whether it is a column slice on its way out: the schedule names its buffer where it
+            names the op, and says how wide a slice is.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Value:
     grouped: bool
     storages: frozenset[Storage]
     sliceable: bool = False
+    staging: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +96,12 @@ class Point:
     Attributes:
         accesses: what is touched.
         per_slice: repeated for every slice of the sliced value among the accesses.
+        engine: what executes this point, where it is not what executes the op.
     """
 
     accesses: tuple[Access, ...]
     per_slice: bool = False
+    engine: Engine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +119,9 @@ class Op:
         inputs: global tensors that it reads.
         outputs: global tensors that it writes.
         masks: whether it has to know which rows of a step lie outside the sequence.
-        closes_empty_tiles: whether its role writes the outputs of a tile that has no steps.
+        fills: outputs that its role writes for a tile that has no steps.
+        warps: how many warps its role may have; matters to ops that warps execute.
+        staged: whether a schedule sends it out in column slices, through a ring of staging buffers.
     """
 
     name: str
@@ -127,7 +134,19 @@ class Op:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     masks: bool = False
-    closes_empty_tiles: bool = False
+    fills: tuple[str, ...] = ()
+    warps: tuple[int, ...] = (4,)
+    staged: bool = False
+
+    def engine_of(self, point: int) -> Engine:
+        """Return what executes a point."""
+        return self.points[point].engine or self.engine
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Return the outputs that its warps write themselves, not by TMA."""
+        by_tma = any(self.engine_of(point) is Engine.STORE for point in range(len(self.points)))
+        return () if by_tma else self.outputs
 
     def accesses(self) -> tuple[Access, ...]:
         """Return every access in order."""
@@ -152,12 +171,29 @@ ProbeFunction = Callable[[tuple[int, ...], Mapping[str, int], bool], Probe]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """A dimension of the tile.
+
+    Attributes:
+        words: what one of its rows is, for comments.
+        sizes: name of a target -> the sizes that its matmuls are made for.
+    """
+
+    words: str
+    sizes: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
     """A kernel's mathematics.
 
     Attributes:
         name: as schedules call it.
         loop: what the steps of a tile walk over.
+        extents: symbol of a dimension of the tile -> what it is.
+        orders: how the tile list can be ordered, the first one if nothing is said.
+        skips_tiles: whether the text leaves out ids past the last tile, so that a grid may be a
+            bound.
         values: every intermediate tile.
         ops: every op, in the order of the sequential program.
         outputs: global tensors that must be written.
@@ -166,10 +202,18 @@ class Algorithm:
 
     name: str
     loop: str
+    extents: Mapping[str, Extent]
+    orders: tuple[str, ...]
+    skips_tiles: bool
     values: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[str, ...]
     probe: ProbeFunction
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Return the targets that it is built for."""
+        return tuple(next(iter(self.extents.values())).sizes)
 
     def value(self, name: str) -> Value:
         """Return the value called `name`; KeyError if there is none."""

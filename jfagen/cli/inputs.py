@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from ..machine.trial import Problem
+    from ..machine.problem import Problem
 
 #: The largest seed that random generators take.
 MOST_SEED = 2**63 - 1

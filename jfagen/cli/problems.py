@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .inputs import check_size, parse_lengths, wrong_call
 
 if TYPE_CHECKING:
-    from ..machine.trial import Problem
+    from ..machine.problem import Problem
 
 #: For kernels whose text does not say it.
 _HEAD_DIM = 128
@@ -33,8 +33,9 @@ def problem_of(text: str, asked: Asked) -> Problem:
         ImportError: what the machine needs is missing.
     """
     from ..machine.declared import declared_inputs
-    from ..machine.trial import Problem
+    from ..machine.problem import Problem
 
+    check_algorithm(text)
     takes = declared_inputs(text)
     problem = Problem(
         lengths=asked.lengths,
@@ -47,6 +48,16 @@ def problem_of(text: str, asked: Asked) -> Problem:
     )
     check_size(problem)
     return problem
+
+
+def check_algorithm(text: str) -> None:
+    """End the call if a kernel's text names an algorithm whose kernels cannot be tried."""
+    from ..machine.trial import UnknownAlgorithm, procedure_of
+
+    try:
+        procedure_of(text)
+    except UnknownAlgorithm as error:
+        raise wrong_call(str(error)) from None
 
 
 def _query_lengths(asked: Asked, jagged: bool) -> tuple[int, ...] | None:

@@ -19,12 +19,13 @@ from ..diagnostics import near_match
 from .files import Output, write_all
 from .inputs import NoKernelText, check_seeds, check_size, kernel_text, parse_lengths
 from .inputs import wrong_call as _wrong_call
-from .problems import Asked, problem_of
+from .problems import Asked, check_algorithm, problem_of
 
 if TYPE_CHECKING:
     from ..machine.failure import Failure
+    from ..machine.problem import Problem
     from ..machine.shrink import Case, Shrunk
-    from ..machine.trial import Problem, Result
+    from ..machine.trial import Result
 
 _POLICY_HELP = (
     "Who goes next: `random`; `late` lets TMA and MMA complete only when no role can run; `at_once`"
@@ -52,7 +53,7 @@ class _Summary:
         self.seconds += result.outcome.seconds
         self.traces.add(result.outcome.trace)
         if result.outcome.ok and (
-            self.worst is None or not result.out_error <= self.worst.out_error
+            self.worst is None or not result.errors[0].error <= self.worst.errors[0].error
         ):
             self.worst = result
 
@@ -237,6 +238,7 @@ def _replay(source: str, path: Path) -> None:
     failure = _load(path)
     check_seeds(failure.case.seed)
     check_size(failure.case.problem)
+    check_algorithm(_text(source))
     result = _run_case(source, failure.case)
     console = _console()
     console.print(_line(failure.case.seed, "replay", result), markup=True)
@@ -341,12 +343,7 @@ def _line(seed: int, policy: str, result: Result) -> str:
 
 
 def _errors(result: Result) -> str:
-    from ..machine.trial import LSE_BOUND
-
-    return (
-        f"out {result.out_error:.2e} (bound {result.out_bound:.2e})"
-        f"  lse {result.lse_error:.2e} (bound {LSE_BOUND:.0e})"
-    )
+    return "  ".join(error.text() for error in result.errors)
 
 
 def _print_reports(console: Console, result: Result) -> None:

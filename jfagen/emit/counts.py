@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..semantics.program import Buffer
+from .names import depth_name
+
 
 def plus(text: str, number: int) -> str:
     """Return `text + number` without noise."""
@@ -80,6 +83,18 @@ class Counters:
             count = plus(f"{rate} * {_bracketed(count)}", position)
         self.per_step[f"{what}_slot, {what}_phase"] = f"ring_slot({count}, {depth})"
         return f"{what}_slot", f"{what}_phase"
+
+    def stage_slot(self, buffer: Buffer, shift: int) -> str:
+        """Return the slot of slice `piece` in a ring of staging buffers."""
+        if buffer.depth == 1:
+            return ""
+        depth = depth_name(buffer.name)
+        if buffer.turns % buffer.depth == 0:
+            return f"piece % {depth}"
+        name = f"{buffer.name}_count"
+        count = _bracketed(plus(self._step, shift))
+        self.per_step[name] = f"{buffer.turns} * {count}" if buffer.turns > 1 else count
+        return f"({name} + piece) % {depth}"
 
     def tile_ring(self, what: str, depth: str) -> tuple[str, str]:
         """Return the names of slot and phase of a ring that tiles walk through."""

@@ -13,7 +13,7 @@ from ..proof import Resources
 from ..semantics.program import NextTile, Program, RoleProgram, TileOrder
 from ..types import Storage
 from .library import Library
-from .names import ELEMENTS, SIGNATURE_ELEMENTS, slices_name
+from .names import ELEMENTS, SIGNATURE_ELEMENTS, columns_name, slices_name
 from .render import render
 from .roles import RoleBuilder, consumers
 from .storage_lines import allocations, barrier_lines, constants
@@ -132,6 +132,7 @@ def _budget(resources: Resources) -> str:
 def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
     """Return what the templates of an algorithm may ask for."""
     grouped = view.groups > 1
+    staging = [b for b in program.buffers if program.algorithm.value(b.holds[0]).staging]
     reasons = {
         NextTile.CLC: "The grid holds every tile; whoever is free takes the next one.",
         NextTile.NONE: "One CTA for every tile.",
@@ -145,6 +146,8 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "budget": view.budget,
         "dtype": view.dtype,
         "torch_dtype": view.torch_dtype,
+        "columns": {b.holds[0]: b.shape[1] for b in staging},
+        "columns_name": columns_name(staging[0].name) if staging else "",
         "slices": {v: slices_name(b.name) for b in program.buffers for v in b.holds},
         "tile_rows": "GROUPS * BLOCK_M" if grouped else "BLOCK_M",
         "tile_rows_host": "GROUPS.value * BLOCK_M.value" if grouped else "BLOCK_M.value",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..semantics.program import Program
+from ..semantics.program import NextTile, Program
 from .names import ELEMENTS
 from .render import macros, render
 from .view import OpView
@@ -19,7 +19,8 @@ class Library:
         self._target = f"{self._folder}/{program.target.name}"
         self._queries = f"{self._folder}/q_{program.problem.q}"
         tile_rows = "GROUPS * BLOCK_M" if program.tile.groups > 1 else "BLOCK_M"
-        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", tile_rows=tile_rows)
+        dealt = program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN)
+        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", tile_rows=tile_rows, dealt=dealt)
         words = {"dtype": ELEMENTS[program.problem.dtype], "rows": self.rows}
         self._ops = [
             macros(f"{folder}/ops.py.jinja", **words) for folder in (self._target, self._folder)

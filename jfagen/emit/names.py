@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..passes.channels import Channel
 from ..semantics.program import Buffer, Program
-from ..types import DType
+from ..types import DType, Storage
 
 #: Constants that spell the symbols of shapes.
 DIMENSIONS = {"m": "BLOCK_M", "n": "BLOCK_N", "d": "HEAD_DIM"}
@@ -29,15 +29,43 @@ def slices_name(buffer: str) -> str:
     return f"{buffer.upper()}_SLICES"
 
 
+def columns_name(buffer: str) -> str:
+    """Return the constant for the columns of one slice in a staging buffer."""
+    return f"{buffer.upper()}_COLUMNS"
+
+
+def held_name(buffer: str) -> str:
+    """Return the constant for the slices that are held in registers before they are staged."""
+    return f"{buffer.upper()}_HELD"
+
+
+def meeting_name(role: str) -> str:
+    """Return the constant for the named barrier at which the warps of a role meet."""
+    return f"{role.upper()}_BARRIER"
+
+
+def threads_name(role: str) -> str:
+    """Return the constant for the threads of a role whose warps meet."""
+    return f"{role.upper()}_THREADS"
+
+
 def bytes_name(buffer: str) -> str:
     """Return the constant for the bytes that a load brings."""
     return f"{buffer.upper()}_BYTES"
 
 
 def shape_text(buffer: Buffer) -> str:
-    """Return a tile's shape; a vector is one column."""
-    parts = [DIMENSIONS.get(symbol, symbol) for symbol in buffer.symbols]
-    return f"({', '.join(parts if len(parts) > 1 else [*parts, '1'])})"
+    """Return a tile's shape; in tensor memory a vector is one column."""
+    parts = [DIMENSIONS.get(symbol, columns_name(buffer.name)) for symbol in buffer.symbols]
+    if len(parts) > 1:
+        return f"({', '.join(parts)})"
+    return f"({parts[0]}, 1)" if buffer.storage is Storage.TMEM else f"({parts[0]},)"
+
+
+def text_shape(buffer: Buffer) -> tuple[int, ...]:
+    """Return the shape of `shape_text` in numbers."""
+    column = len(buffer.shape) == 1 and buffer.storage is Storage.TMEM
+    return (*buffer.shape, 1) if column else buffer.shape
 
 
 def copies_text(program: Program, buffer: Buffer) -> str:

@@ -13,11 +13,11 @@ from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RolePr
 from ..types import Storage
 from .counts import Counters
 from .laps import Part
-from .names import depth_name, slices_name, tiles_name
+from .names import columns_name, depth_name, held_name, slices_name, tiles_name
 from .parts import LoopPart, spelling
 from .sync_lines import OpPlace, SyncSpeller, flat_index, merged
 from .turns import turn_end, turn_pass, turn_start, turn_wait
-from .view import OpView, Piece, RoleView, Segment
+from .view import OpView, Piece, RoleView, Segment, StagingView
 
 #: Spells one op: (macro, view) -> text.
 Spell = Callable[[str, OpView], str]
@@ -101,7 +101,7 @@ class RoleBuilder:
                 f"{name} += {'steps' if name == 'step_count' else '1'}" for name in counts
             ),
             closing=work.closing,
-            ends=turn_end(self.program, role_program),
+            ends=(*turn_end(self.program, role_program), *_last_stores(role_program)),
             asks_first=asks and not role_program.runs_ahead,
             asks_last=asks and role_program.runs_ahead,
         )
@@ -139,7 +139,7 @@ class RoleBuilder:
             closing=tuple(
                 piece(Move(use, -1), None, f"{use.op.name}_empty")
                 for use in role_program.uses()
-                if use.op.closes_empty_tiles
+                if use.op.fills
             ),
         )
 
@@ -257,6 +257,7 @@ class RoleBuilder:
                 value for value, buffer in buffers.items() if buffer.storage is Storage.REG
             ),
             sync=sync,
+            staging=_staging(self.program, use),
         )
 
     def _join(self, join: Join, part: LoopPart, group: str, counters: Counters) -> list[str]:
@@ -277,7 +278,9 @@ class RoleBuilder:
         buffer = self.program.holder(value)
         depth = depth_name(buffer.name)
         slot = ""
-        if buffer.depth > 1:
+        if self.program.algorithm.value(value).staging:
+            slot = counters.stage_slot(buffer, shift)
+        elif buffer.depth > 1:
             if self.program.algorithm.value(value).space is Space.TILE:
                 slot, _ = counters.tile_ring(value, depth)
             else:
@@ -314,6 +317,27 @@ class RoleBuilder:
 def _waits(use: OpUse) -> bool:
     """Whether an op does not touch all of its data in the first step of a tile."""
     return any(access.first_step > 0 for access in use.op.accesses())
+
+
+def _last_stores(role_program: RoleProgram) -> tuple[str, ...]:
+    """Return the lines after the last tile: no store may still read its staging buffer."""
+    return () if role_program.staging is None else ("tlx.async_descriptor_store_wait(0)",)
+
+
+def _staging(program: Program, use: OpUse) -> StagingView | None:
+    """Return how an op in slices is spelled."""
+    if use.staging is None:
+        return None
+    buffer = use.staging.buffer
+    source = program.holder(use.op.points[0].accesses[0].value)
+    return StagingView(
+        slices=slices_name(source.name),
+        columns=columns_name(buffer),
+        held=held_name(buffer),
+        depth=depth_name(buffer),
+        hold=use.staging.hold,
+        prompt=use.staging.prompt,
+    )
 
 
 def _spelled(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..passes.channels import Arrival, SyncPlan
 from ..passes.layout import leaves
 from ..passes.placement import Placement
+from ..proof.resources import rendezvous_barriers
 from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Program
+from ..target import WARP_THREADS
 from ..types import Storage
 from .names import (
     ELEMENTS,
     barriers_text,
     bytes_name,
+    columns_name,
     copies_text,
     depth_name,
+    held_name,
+    meeting_name,
     shape_text,
     slices_name,
+    threads_name,
     tiles_name,
 )
 from .turns import turn_constants
@@ -23,36 +31,9 @@ from .view import Constant
 
 def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
     """Return the named numbers of a kernel."""
-    tile = program.tile
-    found: list[Constant] = []
-    if tile.groups > 1:
-        found.append(
-            Constant(name="GROUPS", value=str(tile.groups), comment="query groups of a tile")
-        )
-    found += [
-        Constant(name="BLOCK_M", value=str(tile.m), comment="query rows of a group"),
-        Constant(name="BLOCK_N", value=str(tile.n), comment="key rows of a step"),
-        Constant(name="HEAD_DIM", value=str(program.problem.head_dim), comment=""),
-    ]
+    found = list(_sizes(program))
     for buffer in program.buffers:
-        if buffer.depth > 1:
-            held = (
-                f"slots for {' and '.join(buffer.holds)} in turn"
-                if len(buffer.holds) > 1
-                else "slots"
-            )
-            found.append(
-                Constant(name=depth_name(buffer.name), value=str(buffer.depth), comment=held)
-            )
-        sliceable = any(program.algorithm.value(value).sliceable for value in buffer.holds)
-        if sliceable and buffer.storage is not Storage.REG:
-            found.append(
-                Constant(
-                    name=slices_name(buffer.name),
-                    value=str(buffer.slices),
-                    comment="column slices, handed over one by one",
-                )
-            )
+        found += _buffer_constants(program, buffer)
     loaded = {c.buffers[0]: c.bytes for c in sync.channels if c.arrival is Arrival.BYTES}
     found += [
         Constant(
@@ -63,7 +44,63 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
         for buffer in program.buffers
         if buffer.name in loaded
     ]
-    return (*found, *turn_constants(program))
+    return (*found, *turn_constants(program), *_meetings(program, sync))
+
+
+def _sizes(program: Program) -> Iterator[Constant]:
+    tile, extents = program.tile, program.algorithm.extents
+    if tile.groups > 1:
+        yield Constant(name="GROUPS", value=str(tile.groups), comment="query groups of a tile")
+    yield Constant(name="BLOCK_M", value=str(tile.m), comment=extents["m"].words)
+    yield Constant(name="BLOCK_N", value=str(tile.n), comment=extents["n"].words)
+    yield Constant(name="HEAD_DIM", value=str(program.problem.head_dim), comment="")
+
+
+def _buffer_constants(program: Program, buffer: Buffer) -> Iterator[Constant]:
+    stagings = [rp.staging for rp in program.role_programs if rp.staging is not None]
+    staging = next((one for one in stagings if one.buffer == buffer.name), None)
+    if buffer.depth > 1 or staging is not None:
+        held = f"slots for {' and '.join(buffer.holds)} in turn" if len(buffer.holds) > 1 else ""
+        yield Constant(
+            name=depth_name(buffer.name), value=str(buffer.depth), comment=held or "slots"
+        )
+    if staging is not None:
+        comment = "columns of a slice on its way out"
+        yield Constant(
+            name=columns_name(buffer.name), value=str(buffer.shape[1]), comment=comment
+        )
+        comment = "last slices, read into registers before they are staged"
+        yield Constant(name=held_name(buffer.name), value=str(staging.hold), comment=comment)
+    values = [program.algorithm.value(value) for value in buffer.holds]
+    sent = _is_sent(program, buffer)
+    if (any(v.sliceable for v in values) or sent) and buffer.storage is not Storage.REG:
+        how = "sent out" if sent else "handed over"
+        yield Constant(
+            name=slices_name(buffer.name),
+            value=str(buffer.slices),
+            comment=f"column slices, {how} one by one",
+        )
+
+
+def _is_sent(program: Program, buffer: Buffer) -> bool:
+    """Whether an op sends a buffer's tile out in slices."""
+    return buffer.turns == 1 and any(
+        access.value in buffer.holds
+        for op in program.algorithm.ops
+        if op.staged
+        for access in op.points[0].accesses
+    )
+
+
+def _meetings(program: Program, sync: SyncPlan) -> Iterator[Constant]:
+    warps = {role.name: role.warps for role in program.roles}
+    for role, barrier in rendezvous_barriers(program, sync).items():
+        yield Constant(
+            name=meeting_name(role),
+            value=str(barrier),
+            comment=f"named barrier of the {warps[role]} warps of {role}",
+        )
+        yield Constant(name=threads_name(role), value=str(warps[role] * WARP_THREADS), comment="")
 
 
 def allocations(program: Program, placement: Placement) -> tuple[str, ...]:

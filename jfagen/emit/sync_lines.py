@@ -10,7 +10,7 @@ from ..planning import Plan
 from ..semantics.program import GroupRef, OpUse, Program
 from .counts import Counters
 from .laps import Lap
-from .names import bytes_name, slices_name, slots_text
+from .names import bytes_name, meeting_name, slices_name, slots_text, threads_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,13 @@ def merged(lines: list[Line]) -> list[str]:
 class PointLines:
     """Lines around one point of an op; those of a sliced point repeat for every `piece`.
 
-    `joins` are the waits for matmuls and what is signalled then. `fenced` says that a proxy fence
-    stands before the lines after it.
+    `joins` are the waits for matmuls and what is signalled then, `meets` the rendezvous of the
+    role's warps. `fenced` says that a proxy fence stands before the lines after it.
     """
 
     joins: list[str] = field(default_factory=list)
     before: list[Line] = field(default_factory=list)
+    meets: str = ""
     before_slice: list[Line] = field(default_factory=list)
     after_slice: list[Line] = field(default_factory=list)
     fenced: bool = False
@@ -101,6 +102,11 @@ class SyncSpeller:
         for site in self.sync.fences:
             if site.op == place.use.op.name:
                 spelled.points[site.point].fenced = True
+        for site in self.sync.rendezvous:
+            if site.op == place.use.op.name:
+                role = self.plan.at(site).role.name
+                meeting = f"{meeting_name(role)}, {threads_name(role)}"
+                spelled.points[site.point].meets = f"tlx.named_barrier_wait({meeting})"
         for channel in self.sync.channels:
             for end, groups in self._ends(channel, channel.waits, place.use):
                 self._wait(spelled, channel, end, groups, place)

@@ -9,6 +9,27 @@ from .sync_lines import OpSync, merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagingView:
+    """How an op in slices is spelled.
+
+    Attributes:
+        slices: the constant with the number of slices.
+        columns: the constant with the columns of one.
+        held: the constant with the slices that are held.
+        depth: the constant with the slots of the ring.
+        hold: how many slices are held.
+        prompt: how many are not.
+    """
+
+    slices: str
+    columns: str
+    held: str
+    depth: str
+    hold: int
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpView:
     """One op use, ready for its macro.
 
@@ -23,6 +44,7 @@ class OpView:
         slices: value -> the constant with its number of slices.
         registers: values that stay in registers.
         sync: waits and arrives.
+        staging: how it goes out in slices; None for an op that does not.
     """
 
     name: str
@@ -34,11 +56,13 @@ class OpView:
     slices: dict[str, str]
     registers: frozenset[str]
     sync: OpSync
+    staging: StagingView | None = None
 
     def before(self, point: int) -> str:
         """Return the lines before a point."""
         lines = self.sync.points[point]
-        return _joined([*lines.joins, *merged(lines.before)])
+        meets = ["# All warps have read what this lies over.", lines.meets] if lines.meets else []
+        return _joined([*lines.joins, *merged(lines.before), *meets])
 
     def before_slice(self, point: int) -> str:
         """Return the lines before every slice of a point."""

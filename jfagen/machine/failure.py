@@ -6,12 +6,13 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 
+from .problem import Problem
 from .scheduler import Policy, PolicyName
 from .shrink import Case
-from .trial import Problem
 from .values import Value
 
 _FORMAT = 1
+_DTYPES = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,16 +113,36 @@ def _problem(content: dict[str, Value]) -> Problem:
     known = {field.name for field in fields(Problem)}
     if odd := sorted(set(content) - known):
         raise ValueError(f"`problem` has an unknown `{odd[0]}`")
-    lengths = _get(content, "lengths", list)
-    if not lengths or not all(type(length) is int and length >= 0 for length in lengths):
-        raise ValueError("`lengths` is not a list of whole numbers")
+    lengths = _lengths(content, "lengths")
+    query_lengths = None
+    if content.get("query_lengths") is not None:
+        query_lengths = _lengths(content, "query_lengths")
+        if len(query_lengths) != len(lengths):
+            raise ValueError(f"has {len(query_lengths)} `query_lengths` for {len(lengths)} lengths")
     return Problem(
-        lengths=tuple(lengths),
+        lengths=lengths,
         queries=_number(content, "queries", 1),
         heads=_number(content, "heads", 1),
         head_dim=_number(content, "head_dim", 1),
         rising=_get(content, "rising", bool),
+        query_lengths=query_lengths,
+        dtype=_dtype(content),
     )
+
+
+def _lengths(content: dict[str, Value], name: str) -> tuple[int, ...]:
+    lengths = _get(content, name, list)
+    if not lengths or not all(type(length) is int and length >= 0 for length in lengths):
+        raise ValueError(f"`{name}` is not a list of whole numbers")
+    return tuple(lengths)
+
+
+def _dtype(content: dict[str, Value]) -> str:
+    """Return the element type; older files do not say it."""
+    dtype = content.get("dtype", _DTYPES[0])
+    if dtype not in _DTYPES:
+        raise ValueError(f"`dtype` is {dtype!r}, not {' or '.join(_DTYPES)}")
+    return str(dtype)
 
 
 def _get(content: dict[str, Value], name: str, kind: type) -> Value:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .loader import Keep
+from .problem import Problem
 from .scheduler import STEP_BOUND, Policy, PolicyName
-from .trial import Problem, Result, run_trial
+from .trial import Result, run_trial
 
 SECONDS = 30.0
 #: Budget of scheduler steps: less than the seconds on any usual machine, so that the same input
 #: ends in the same run everywhere.
 STEPS = 100_000
 _LEAST_BOUND = 20_000
+
+#: Rows of a sequence: of its keys, or of its keys and its queries.
+_Sequence = TypeVar("_Sequence", int, tuple[int, int])
 
 _DEFAULT = Policy(name=PolicyName.DEFAULT)
 _ORDERS = (_DEFAULT, replace(_DEFAULT, late=True))
@@ -194,46 +199,79 @@ class _Shrinker:
 def problem_text(case: Case) -> str:
     """Return a problem as options of the command line."""
     problem = case.problem
+    queries = f"--queries {problem.queries}"
+    if problem.query_lengths is not None:
+        queries = f"--query-lengths {_listed(problem.query_lengths)}"
     text = (
-        f"--lengths {','.join(map(str, problem.lengths))} --queries {problem.queries}"
-        f" --heads {problem.heads} --head-dim {problem.head_dim} --sms {case.sms}"
-        f" --seed {case.seed}"
+        f"--lengths {_listed(problem.lengths)} {queries} --heads {problem.heads}"
+        f" --head-dim {problem.head_dim} --sms {case.sms} --seed {case.seed}"
     )
     flags = " --rising" * problem.rising + " --nan-neighbours" * case.nan_neighbours
     return text + flags
 
 
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
 def _smaller(case: Case) -> Iterator[Case]:
-    """Yield problems that are smaller in one respect, the smallest first."""
+    """Yield cases that are smaller in one respect, the smallest first."""
     problem = case.problem
-    for lengths in _fewer(problem.lengths):
-        yield replace(case, problem=replace(problem, lengths=lengths))
+    for fewer in _fewer_sequences(problem):
+        yield replace(case, problem=fewer)
     if case.sms > 1:
         yield replace(case, sms=1)
     for heads in _lower(problem.heads):
         yield replace(case, problem=replace(problem, heads=heads))
-    for queries in _lower(problem.queries):
-        yield replace(case, problem=replace(problem, queries=queries))
-    for index, length in enumerate(problem.lengths):
-        for shorter in _lower(length):
-            lengths = (*problem.lengths[:index], shorter, *problem.lengths[index + 1 :])
-            yield replace(case, problem=replace(problem, lengths=lengths))
+    for shorter in _fewer_rows(problem):
+        yield replace(case, problem=shorter)
     if problem.rising:
         yield replace(case, problem=replace(problem, rising=False))
     if case.nan_neighbours:
         yield replace(case, nan_neighbours=False)
 
 
-def _fewer(lengths: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield each sequence alone, then what is left without a run of them."""
-    if len(lengths) < 2:
+def _fewer_sequences(problem: Problem) -> Iterator[Problem]:
+    """Yield problems with some of the sequences, each with its keys and its own queries."""
+    if problem.query_lengths is None:
+        for lengths in _fewer(problem.lengths):
+            yield replace(problem, lengths=lengths)
         return
-    for length in sorted(set(lengths)):
-        yield (length,)
-    size = len(lengths) // 2
+    pairs = tuple(zip(problem.lengths, problem.query_lengths, strict=True))
+    for kept in _fewer(pairs):
+        lengths, query_lengths = zip(*kept, strict=True)
+        yield replace(problem, lengths=lengths, query_lengths=query_lengths)
+
+
+def _fewer_rows(problem: Problem) -> Iterator[Problem]:
+    """Yield problems with fewer rows of queries, or of keys of one sequence."""
+    if problem.query_lengths is None:
+        for queries in _lower(problem.queries):
+            yield replace(problem, queries=queries)
+    else:
+        for query_lengths in _one_lower(problem.query_lengths):
+            yield replace(problem, query_lengths=query_lengths)
+    for lengths in _one_lower(problem.lengths):
+        yield replace(problem, lengths=lengths)
+
+
+def _one_lower(numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the numbers with one of them lower."""
+    for index, number in enumerate(numbers):
+        for lower in _lower(number):
+            yield (*numbers[:index], lower, *numbers[index + 1 :])
+
+
+def _fewer(sequences: tuple[_Sequence, ...]) -> Iterator[tuple[_Sequence, ...]]:
+    """Yield each sequence alone, then what is left without a run of them."""
+    if len(sequences) < 2:
+        return
+    for alone in sorted(set(sequences)):
+        yield (alone,)
+    size = len(sequences) // 2
     while size:
-        for start in range(0, len(lengths), size):
-            rest = lengths[:start] + lengths[start + size :]
+        for start in range(0, len(sequences), size):
+            rest = sequences[:start] + sequences[start + size :]
             if rest:
                 yield rest
         size //= 2

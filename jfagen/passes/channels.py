@@ -120,10 +120,12 @@ class SyncPlan:
     Attributes:
         channels: in the order in which the kernel allocates them.
         fences: sites whose stores to SMEM the async proxy reads: fenced before they are handed on.
+        rendezvous: sites before which all warps of their role meet.
     """
 
     channels: tuple[Channel, ...]
     fences: tuple[Site, ...] = ()
+    rendezvous: tuple[Site, ...] = ()
 
     @property
     def barriers(self) -> int:

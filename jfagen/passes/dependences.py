@@ -88,7 +88,7 @@ class Cells:
         rate = self.rates[touch.buffer]
         if not rate:
             return tiles
-        return rate * steps + self.buffers[touch.buffer].holds.index(touch.value)
+        return rate * steps + touch.turn
 
     def of(self, touch: Touch, use: int) -> tuple[Cell, ...]:
         """Return the cells of an access that belongs to use number `use` of its buffer."""
@@ -116,7 +116,7 @@ def find_dependences(plan: Plan, unrolled: Unrolled, layout: Layout) -> Dependen
     def in_sequence(instance: Instance) -> tuple[int, ...]:
         site, tile, step = instance
         phase, index = places[site.op]
-        return (tile, phase, step, index, site.group, site.point, site.slice)
+        return (tile, phase, step, index, site.group, plan.place(site))
 
     for instance in sorted(unrolled.end, key=in_sequence):
         for touch in plan.touches[instance[0]]:

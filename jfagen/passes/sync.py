@@ -13,6 +13,7 @@ from ..types import Storage
 from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When
 from .layout import Layout
 from .needed import Family, all_pairs
+from .rendezvous import find_rendezvous
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,11 @@ def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> Syn
     order = {buffer.name: index for index, buffer in enumerate(plan.program.buffers)}
     kinds = list(ChannelKind)
     channels.sort(key=lambda c: (order[c.buffers[0]], kinds.index(c.kind), c.name))
-    return SyncPlan(channels=tuple(_distinct_names(channels)), fences=_fences(plan))
+    return SyncPlan(
+        channels=tuple(_distinct_names(channels)),
+        fences=_fences(plan),
+        rendezvous=find_rendezvous(plan, layout),
+    )
 
 
 def _fences(plan: Plan) -> tuple[Site, ...]:

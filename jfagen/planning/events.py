@@ -58,6 +58,7 @@ class Touch:
         mode: read, write or update.
         first_step: the first step at which data is touched.
         first_read: the first step at which an update reads what is there.
+        turn: which of the uses of the buffer in one step it belongs to.
     """
 
     buffer: str
@@ -67,6 +68,7 @@ class Touch:
     mode: Mode
     first_step: int
     first_read: int
+    turn: int
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..algorithm import Access, Engine, Op, Space
-from ..semantics.program import Buffer, GroupRef, OpUse, Program, Role, RoleProgram
+from ..semantics.program import GroupRef, OpUse, Program, Role, RoleProgram, Staging
 from ..types import Storage
 from .events import Site, Touch
+
+
+#: The point of an op in slices at which one is copied to its staging buffer.
+COPY = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,15 @@ class Plan:
 
     def engine(self, site: Site) -> Engine:
         """Return what executes the op at `site`."""
-        return self.at(site).use.op.engine
+        return self.at(site).use.op.engine_of(site.point)
+
+    def staging(self, site: Site) -> Staging | None:
+        """Return how the op at `site` sends its tile out; None if it does not."""
+        return self.at(site).use.staging
+
+    def place(self, site: Site) -> int:
+        """Return which of its op's sites one is, in order."""
+        return self.sites[site.op, site.group].index(site)
 
     def joins(self, site: Site) -> bool:
         """Return whether the role that issues the op at `site` waits for its end itself."""
@@ -74,45 +86,67 @@ def make_plan(program: Program) -> Plan:
                 placed[use.op.name, group] = Placed(
                     role=role_program.role, program=role_program, use=use
                 )
-                found = _op_sites(program, use.op, group)
+                found = _op_sites(program, use, group)
                 sites[use.op.name, group] = tuple(found)
                 touches.update(found)
     return Plan(program=program, placed=placed, touches=touches, sites=sites)
 
 
-def _op_sites(program: Program, op: Op, group: int) -> dict[Site, tuple[Touch, ...]]:
+def _op_sites(program: Program, use: OpUse, group: int) -> dict[Site, tuple[Touch, ...]]:
+    if use.staging is not None:
+        return _staged_sites(program, use, use.staging, group)
     found: dict[Site, tuple[Touch, ...]] = {}
-    for index, point in enumerate(op.points):
-        slices = max((_slices(program, access) for access in point.accesses), default=1)
+    for index, point in enumerate(use.op.points):
+        slices = max((program.holder(access.value).slices for access in point.accesses), default=1)
         for piece in range(slices if point.per_slice else 1):
-            site = Site(op=op.name, group=group, point=index, slice=piece)
-            found[site] = tuple(
-                touch
-                for access in point.accesses
-                if (touch := _touch(program, access, group, piece)) is not None
-            )
+            site = Site(op=use.op.name, group=group, point=index, slice=piece)
+            found[site] = _touches(program, point.accesses, group, piece, sliced=point.per_slice)
     return found
 
 
-def _slices(program: Program, access: Access) -> int:
-    buffer = program.holder(access.value)
-    return buffer.slices if program.algorithm.value(access.value).sliceable else 1
+def _staged_sites(
+    program: Program, use: OpUse, staging: Staging, group: int
+) -> dict[Site, tuple[Touch, ...]]:
+    """Return the sites of an op in slices: read, copy to the stage, send; the held ones read first.
+
+    A slice that is not held is read where it is copied.
+    """
+    read, copy, send = (point.accesses for point in use.op.points)
+    found: dict[Site, tuple[Touch, ...]] = {}
+
+    def enter(point: int, piece: int, accesses: tuple[Access, ...]) -> None:
+        site = Site(op=use.op.name, group=group, point=point, slice=piece)
+        found[site] = _touches(program, accesses, group, piece, sliced=True)
+
+    for piece in range(staging.prompt):
+        enter(1, piece, read + copy)
+        enter(2, piece, send)
+    for piece in range(staging.prompt, staging.pieces):
+        enter(0, piece, read)
+    for piece in range(staging.prompt, staging.pieces):
+        enter(1, piece, copy)
+        enter(2, piece, send)
+    return found
 
 
-def _touch(program: Program, access: Access, group: int, piece: int) -> Touch | None:
-    buffer = program.holder(access.value)
-    if buffer.storage is Storage.REG:
-        return None
-    return Touch(
-        buffer=buffer.name,
-        value=access.value,
-        group=group if buffer.grouped else -1,
-        slice=piece if _sliced(program, buffer, access) else -1,
-        mode=access.mode,
-        first_step=access.first_step,
-        first_read=access.first_read,
-    )
-
-
-def _sliced(program: Program, buffer: Buffer, access: Access) -> bool:
-    return buffer.slices > 1 and program.algorithm.value(access.value).sliceable
+def _touches(
+    program: Program, accesses: tuple[Access, ...], group: int, piece: int, *, sliced: bool
+) -> tuple[Touch, ...]:
+    touches: list[Touch] = []
+    for access in accesses:
+        buffer = program.holder(access.value)
+        if buffer.storage is Storage.REG:
+            continue
+        touches.append(
+            Touch(
+                buffer=buffer.name,
+                value=access.value,
+                group=group if buffer.grouped else -1,
+                slice=piece if sliced and buffer.slices > 1 else -1,
+                mode=access.mode,
+                first_step=access.first_step,
+                first_read=access.first_read,
+                turn=piece if buffer.turns > 1 else buffer.holds.index(access.value),
+            )
+        )
+    return tuple(touches)

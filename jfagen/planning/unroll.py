@@ -8,7 +8,7 @@ from ..algorithm import Engine
 from ..semantics.program import GroupRef, NextTile, OpUse, RoleProgram
 from .events import Actor, Event, EventKind, Site, Unrolled
 from .moves import Move, tile_moves
-from .sites import Plan
+from .sites import COPY, Plan
 
 
 def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
@@ -49,6 +49,7 @@ class _Builder:
         self.turns: dict[str, list[list[tuple[int, int]]]] = {}
         self.last = -1
         self.last_mma = -1
+        self.stores: list[Event] = []
 
     def run_role(self, role_program: RoleProgram, replica: int, trips: tuple[int, ...]) -> None:
         """Append the events of one role instance in program order."""
@@ -67,6 +68,7 @@ class _Builder:
             if tiles.next is NextTile.CLC:
                 node = self._in_order(Event(EventKind.TAKE, actor, tile, -1, None, None))
                 self.takes.setdefault(tile, []).append(node)
+        self._drain(0)
 
     def _run_tile(self, role_program: RoleProgram, actor: Actor, tile: int, steps: int) -> None:
         taken = -1
@@ -100,8 +102,10 @@ class _Builder:
 
     def _run_site(self, use: OpUse, actor: Actor, tile: int, step: int, site: Site) -> None:
         key = (site, tile, step)
-        engine = use.op.engine
+        engine = self.plan.engine(site)
         if engine is Engine.WARPS:
+            if use.staging is not None and site.point == COPY:
+                self._drain(use.staging.pending)
             node = self._in_order(Event(EventKind.ACT, actor, tile, step, site, use))
             self.start[key] = self.end[key] = node
             return
@@ -111,7 +115,9 @@ class _Builder:
             return
         done = Event(EventKind.DONE, actor, tile, step, site, use)
         if engine is Engine.STORE:
-            self.end[key] = self._in_order(done)
+            self.stores.append(done)
+            if use.staging is None:
+                self._drain(0)
             return
         self.events.append(done)
         self.end[key] = node = len(self.events) - 1
@@ -120,6 +126,15 @@ class _Builder:
             if self.last_mma >= 0:
                 self.order.append((self.last_mma, node))
             self.last_mma = node
+
+    def _drain(self, pending: int) -> None:
+        """Let the role wait until all of its stores but the last few have read their tiles."""
+        while len(self.stores) > pending:
+            done = self.stores.pop(0)
+            assert done.site is not None
+            key = (done.site, done.tile, done.step)
+            self.end[key] = node = self._in_order(done)
+            self.order.append((self.start[key], node))
 
     def _in_order(self, event: Event) -> int:
         self.events.append(event)

@@ -9,7 +9,6 @@ from ..passes.layout import leaves
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
-from ..semantics.check_problem import KEYS
 from ..semantics.program import Buffer, Leaf, Over, Program, Region, Role
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage
@@ -158,7 +157,7 @@ def tiles_helps(program: Program, role: Role, registers: int, fewest: int) -> tu
         helps += [said for said in registers_helps(program, needed) if said.startswith("with")]
     elif enough <= program.target.registers_per_thread and _left(program, role, enough) >= fewest:
         helps.append(f"write `registers {enough}` for `{role.name}`")
-    for keys in KEYS:
+    for keys in program.algorithm.extents["n"].sizes[program.target.name]:
         if keys < program.tile.n and needed_registers(_with_keys(program, keys), role.name) <= (
             registers
         ):

@@ -73,6 +73,24 @@ def turn_barriers(program: Program) -> range | None:
     turning = [rp.role for rp in program.role_programs if rp.takes_turns]
     if not turning:
         return None
-    instances = sum(role.replicas for role in program.roles if not role.default)
-    first = max(FIRST_NAMED_BARRIER, 2 + instances)
+    first = _first_free(program)
     return range(first, first + turning[0].replicas)
+
+
+def _first_free(program: Program) -> int:
+    """Return the first named barrier that neither the toolchain nor a role instance has."""
+    instances = sum(role.replicas for role in program.roles if not role.default)
+    return max(FIRST_NAMED_BARRIER, 2 + instances)
+
+
+def rendezvous_barriers(program: Program, sync: SyncPlan) -> dict[str, int]:
+    """Return the named barrier at which the warps of a role meet: role -> its id."""
+    meeting = {site.op for site in sync.rendezvous}
+    roles = [
+        rp.role.name
+        for rp in program.role_programs
+        if any(use.op.name in meeting for use in rp.uses())
+    ]
+    turns = turn_barriers(program)
+    first = turns.stop if turns is not None else _first_free(program)
+    return {role: first + number for number, role in enumerate(roles)}

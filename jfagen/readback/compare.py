@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 
-from ..emit.names import tiles_name
+from ..emit.names import text_shape, tiles_name
 from ..passes.channels import SyncPlan
 from ..passes.layout import leaves
 from ..passes.placement import Placement, copies
@@ -187,9 +187,8 @@ def _tile_differences(plan: Plan, placement: Placement, trace: Trace) -> list[Di
         if buffer.storage is Storage.REG:
             continue
         name = tiles_name(buffer.name)
-        shape = buffer.shape if len(buffer.shape) > 1 else (*buffer.shape, 1)
         tiles = trace.tiles.get(name)
-        wanted = (shape, buffer.dtype.bytes, copies(program, buffer), buffer.storage.value)
+        wanted = (text_shape(buffer), buffer.dtype.bytes, copies(program, buffer), buffer.storage.value)
         if tiles is None:
             found.append(Difference(0, f"`{name}` is not allocated"))
         elif (tiles.shape, tiles.element_bytes, tiles.number, tiles.storage) != wanted:

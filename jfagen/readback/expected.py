@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ..algorithm import Engine, Mode, Space
-from ..emit.names import tiles_name
+from ..emit.names import text_shape, tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
-from ..planning import Move, Plan, Site, Touch, tile_moves
-from ..proof.resources import turn_barriers
+from ..planning import COPY, Move, Plan, Site, Touch, tile_moves
+from ..proof.resources import rendezvous_barriers, turn_barriers
 from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
 from ..target import WARP_THREADS
 from .trace import NAMED, Action, ActionKind, Region, RoleText, Signal
@@ -54,14 +54,16 @@ class ExpectedTrace:
             if steps:
                 self._tile(role_program, replica, steps)
                 self.tiles, self.steps = self.tiles + 1, self.steps + steps
-            elif any(use.op.closes_empty_tiles for use in role_program.uses()):
-                self._globals(self.program.algorithm.outputs)
+            else:
+                self._globals(tuple(t for use in role_program.uses() for t in use.op.fills))
             if asks and role_program.runs_ahead:
                 self.actions.append(ask)
             if tiles.next is NextTile.CLC:
                 self.actions.append(Action(ActionKind.TAKE, 0, value=tile & 1))
         if role_program.takes_turns and not replica:
             self._turn(role, 0, ActionKind.MEET)
+        if role_program.staging is not None:
+            self.actions.append(Action(ActionKind.DRAIN, 0))
 
     def _globals(self, tensors: tuple[str, ...]) -> None:
         self.actions += [Action(ActionKind.GLOBAL, 0, tensor=tensor) for tensor in tensors]
@@ -80,6 +82,12 @@ class ExpectedTrace:
         signal = Signal(NAMED, barriers[replica % role.replicas])
         self.actions.append(Action(kind, 0, signal=signal, value=2 * role.warps * WARP_THREADS))
 
+    def _meet(self, role: Role) -> None:
+        """Enter the rendezvous of all warps of a role."""
+        signal = Signal(NAMED, rendezvous_barriers(self.program, self.sync)[role.name])
+        threads = role.warps * WARP_THREADS
+        self.actions.append(Action(ActionKind.MEET, 0, signal=signal, value=threads))
+
     def _move(self, move: Move, replica: int, steps: int) -> None:
         joins = list(move.joins)
         for site in self._sites(move.use, replica):
@@ -89,9 +97,8 @@ class ExpectedTrace:
                 for matmul in self._sites(join.use, replica):
                     self._signals(matmul, join.step, steps, ActionKind.ARRIVE)
             self._site(move.use, site, move.step, steps)
-        if move.use.op.engine is Engine.WARPS:
-            for _ in self._groups(move.use, replica):
-                self._globals(move.use.op.outputs)
+        for _ in self._groups(move.use, replica) if move.use.op.engine is Engine.WARPS else ():
+            self._globals(move.use.op.stored)
 
     def _groups(self, use: OpUse, replica: int) -> tuple[int, ...]:
         return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
@@ -107,13 +114,16 @@ class ExpectedTrace:
             parity = number // channel.slots & 1
             signal = self._signal(channel, site, number)
             self.actions.append(Action(ActionKind.WAIT, 0, signal=signal, value=parity))
+        if site in self.sync.rendezvous:
+            self._meet(self.plan.at(site).role)
         reads = tuple(self._region(t, step) for t in touches if t.mode is Mode.READ)
         writes = tuple(
             self._region(t, step)
             for t in touches
             if t.mode is not Mode.READ and step >= t.first_step - (step < 0)
         )
-        match use.op.engine:
+        engine = self.plan.engine(site)
+        match engine:
             case Engine.LOAD:
                 for channel, end in self._ends(site, step, steps, signal=True):
                     signal = self._signal(channel, site, self._number(channel, end, step))
@@ -125,7 +135,8 @@ class ExpectedTrace:
                 return
             case Engine.STORE:
                 self.actions.append(Action(ActionKind.STORE, 0, reads=reads))
-                self.actions.append(Action(ActionKind.DRAIN, 0))
+                if use.staging is None:
+                    self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA if self.program.joins(use.op):
                 self.actions.append(Action(ActionKind.MMA, 0, reads=reads, joined=True))
                 return
@@ -139,8 +150,8 @@ class ExpectedTrace:
                     )
                 )
             case Engine.WARPS:
-                self._warps(site, reads, writes, step)
-        kind = ActionKind.COMMIT if use.op.engine is Engine.MMA else ActionKind.ARRIVE
+                self._warps(use, site, reads, writes, step)
+        kind = ActionKind.COMMIT if engine is Engine.MMA else ActionKind.ARRIVE
         self._signals(site, step, steps, kind)
 
     def _signals(self, site: Site, step: int, steps: int, kind: ActionKind) -> None:
@@ -151,6 +162,7 @@ class ExpectedTrace:
 
     def _warps(
         self,
+        use: OpUse,
         site: Site,
         reads: tuple[Region, ...],
         writes: tuple[Region, ...],
@@ -162,6 +174,8 @@ class ExpectedTrace:
             if t.mode is Mode.UPDATE and step >= t.first_step
         )
         self.actions += [Action(ActionKind.READ, 0, reads=(r,)) for r in reads + updates]
+        if use.staging is not None and site.point == COPY:
+            self.actions.append(Action(ActionKind.DRAIN, 0, value=use.staging.pending))
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
         if site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
@@ -193,9 +207,9 @@ class ExpectedTrace:
         rate = self.program.uses_per_tile_step(buffer)
         use = self.tiles
         if rate:
-            use = rate * (self.steps + step) + buffer.holds.index(touch.value)
+            use = rate * (self.steps + step) + touch.turn
         copy = max(touch.group, 0) * buffer.depth + use % buffer.depth
-        width = buffer.shape[1] if len(buffer.shape) > 1 else 1
+        width = text_shape(buffer)[-1]
         part = width // buffer.slices if touch.slice >= 0 else width
         start = max(touch.slice, 0) * part
         return Region(tiles_name(buffer.name), copy, start, start + part)

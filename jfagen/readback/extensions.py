@@ -186,8 +186,10 @@ class Extensions:
             ActionKind.LOAD, signal=barrier, writes=(view.region,), tensor=descriptor
         )
 
-    def async_descriptor_store(self, descriptor: str, view: View, coordinates: object) -> None:
-        """Record a TMA store."""
+    def async_descriptor_store(
+        self, descriptor: str, view: View, coordinates: object, store_reduce: str = ""
+    ) -> None:
+        """Record a TMA store, or one that adds to what is there."""
         self._recorder.act(ActionKind.STORE, reads=(view.region,), tensor=descriptor)
 
     def async_descriptor_store_wait(self, pending: int) -> None:

@@ -15,6 +15,7 @@ from .check_placement import check_placement, is_before_steps
 from .context import Context, first_word
 from .placed import Parts, Placed
 from .program import GroupRef, OpUse, Role, RoleProgram
+from .staging import staged_use
 
 #: How far ahead or behind an op may run.
 MOST_OFFSET = 8
@@ -117,14 +118,9 @@ class _Walk:
                 case ast.Turn():
                     self._turn(step, role, place)
                 case ast.Staged():
-                    rest = step.op.span.source.span(step.op.span.end, step.span.end)
-                    blanks = len(rest.text) - len(rest.text.lstrip())
-                    word = first_word(rest.source.span(rest.start + blanks, rest.end))
-                    instead = f"write `{step.op.span.text}` alone"
-                    self.context.not_built("an op in slices", word, instead)
-                    self._place_op(step.op, role, place)
+                    self._place_op(step.op, role, place, step)
                 case ast.Op():
-                    self._place_op(step, role, place)
+                    self._place_op(step, role, place, None)
 
     def _turn(self, node: ast.Turn, role: Role, place: _Place) -> None:
         """Place the ops of one turn; report a turn that nobody could take."""
@@ -202,9 +198,13 @@ class _Walk:
             helps=(f"write it in the loop, in the block with {quoted(masking)}",),
         )
 
-    def _place_op(self, node: ast.Op, role: Role, place: _Place) -> None:
+    def _place_op(
+        self, node: ast.Op, role: Role, place: _Place, staged: ast.Staged | None
+    ) -> None:
         self.placed.busy.add(role.name)
         use = self._op(node, role, place)
+        if use is not None:
+            use = staged_use(self.context, use, staged)
         if use is None:
             self.placed.lose([node.name.text])
         elif self.placed.enter(self.context, use, role, self.groups):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..algorithm import Algorithm, Element, Space, Value
 from ..diagnostics import Label, Note, Span, did_you_mean, quoted
 from ..syntax import ast
 from ..types import DType, Storage
 from .context import Context, first_word
 from .program import Buffer, Problem
+from .staging import StagedOp, staged_ops
 
 #: The deepest ring; slots beyond it never fit.
 MOST_SLOTS = 16
@@ -20,6 +23,7 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
     algorithm = context.algorithm
     if algorithm is None:
         return
+    staged = staged_ops(context)
     for node in context.tree.buffers:
         if node.lives is not None:
             instead = "leave it out: the compiler derives lifetimes"
@@ -28,20 +32,61 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
             if name.name.text in context.buffers:
                 context.twice("buffer", name.name, context.buffers[name.name.text].span)
                 continue
+            through = [one for one in staged if one.node.through.text == name.name.text]
+            if through:
+                buffer = _staging_buffer(context, node, name, through[0])
+                context.buffers[buffer.name] = buffer
+                continue
             values = _values(context, algorithm, node, name)
             if values:
                 buffer = _buffer(context, problem, node, name, values)
-                context.buffers[buffer.name] = buffer
+                slices = [one.pieces for one in staged if one.source.name in buffer.holds]
+                context.buffers[buffer.name] = (
+                    replace(buffer, slices=slices[0]) if slices else buffer
+                )
             else:
                 context.broken = True
     _check_holders(context, algorithm, problem)
+
+
+def _staging_buffer(
+    context: Context, node: ast.Buffer, name: ast.BufferName, staged: StagedOp
+) -> Buffer:
+    """Return a ring of staging buffers: a slot holds one slice."""
+    value = staged.part
+    part = replace(value, dims=(value.dims[0], str(staged.columns)))
+    storage = _memory(context, node, part)
+    _check_shape(context, node, part)
+    _check_type(context, node, part, None)
+    if node.holds:
+        context.reporter.report(
+            "bad-stage",
+            f"`{name.name.text}` holds slices of `{staged.source.name}`, nothing else",
+            node.holds[0].span.to(node.holds[-1].span),
+            helps=("drop `holds`, with its values",),
+        )
+    if node.slices is not None:
+        _slices(context, node, part, storage, staged.columns)
+    return Buffer(
+        name=name.name.text,
+        storage=storage,
+        symbols=part.dims,
+        shape=(context.dims.get(value.dims[0], 128), staged.columns),
+        dtype=_dtype(part, None),
+        depth=_depth(context, node, storage, 1),
+        holds=(value.name,),
+        slices=1,
+        grouped=False,
+        span=name.name.span,
+        turns=staged.pieces,
+    )
 
 
 def _values(
     context: Context, algorithm: Algorithm, node: ast.Buffer, name: ast.BufferName
 ) -> list[Value]:
     """Return the values that a buffer holds; none if one of them is unknown or does not fit in."""
-    known = [value.name for value in algorithm.values]
+    known = [value.name for value in algorithm.values if not value.staging]
     unknown = [held for held in node.holds if held.text not in known]
     for word in unknown:
         context.unknown("unknown-value", "value", word, known)
@@ -273,7 +318,7 @@ def _slices(context: Context, node: ast.Buffer, value: Value, storage: Storage, 
 
 def _check_holders(context: Context, algorithm: Algorithm, problem: Problem | None) -> None:
     """See that every value lives somewhere, and only there."""
-    for value in algorithm.values:
+    for value in (value for value in algorithm.values if not value.staging):
         holders = [b for b in context.buffers.values() if value.name in b.holds]
         for second in holders[1:]:
             context.reporter.report(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Op, Space
-from ..diagnostics import Label, Note, Span, quoted
+from ..diagnostics import Label, Note, Span, listed, quoted
 from ..syntax import ast
 from ..types import Storage
 from .check_buffers import memories
@@ -140,22 +140,25 @@ class _Checks:
         for use in uses:
             if use.op.keeps and use.group_ref is GroupRef.EVERY and len(use.groups) > 1:
                 self._needs_replicas(use, role)
-        if not uses or role.warps == LANE_WARPS:
-            return
-        note = Note(message=f"the role `{role.name}` runs it", label=Label(span=uses[0].span))
-        name = uses[0].op.name
-        warps = self._warps_of(role)
+        for use in uses:
+            if role.warps not in use.op.warps:
+                self._warps(use, role)
+                return
+
+    def _warps(self, use: OpUse, role: Role) -> None:
+        """Report a role with more or fewer warps than one of its ops can have."""
+        note = Note(message=f"the role `{role.name}` runs it", label=Label(span=use.span))
+        name, warps, legal = use.op.name, self._warps_of(role), listed(map(str, use.op.warps))
         if role.warps > LANE_WARPS:
-            self.context.not_built(
-                f"`{name}` on {role.warps} warps", warps, f"write `warps {LANE_WARPS}`", note
-            )
+            message = f"`{name}` on {role.warps} warps"
+            self.context.not_built(message, warps, f"write `warps {legal}`", note)
             return
         self.context.reporter.report(
             "few-warps",
             f"`{name}` needs {LANE_WARPS} warps to see all rows, its role has {role.warps}",
             warps,
             notes=(note,),
-            helps=(f"write `warps {LANE_WARPS}`, or place it in another role",),
+            helps=(f"write `warps {legal}`, or place it in another role",),
         )
 
     def _warps_of(self, role: Role) -> Span:

@@ -11,11 +11,6 @@ from .context import Context, first_word
 from .instances import text_of
 from .program import Layout, Problem, TileShape
 
-#: Words of the language that a later version builds.
-LATER_ALGORITHMS = ("attention.backward",)
-
-#: What matmuls and vectors are made for; query rows are the target's.
-KEYS = (64, 128)
 MOST_GROUPS = 4
 #: Field of a problem -> the values for which kernels are built; the first one is an example.
 _BUILT: dict[str, tuple[str, ...]] = {
@@ -37,15 +32,13 @@ def check_algorithm(context: Context) -> None:
         _missing(context, "missing-algorithm", "algorithm", line)
     elif tree.algorithm.text in ALGORITHMS:
         context.algorithm = ALGORITHMS[tree.algorithm.text]
-    elif tree.algorithm.text in LATER_ALGORITHMS:
-        built = quoted(f"algorithm {name}" for name in ALGORITHMS)
-        context.not_built(f"`{tree.algorithm.text}`", tree.algorithm.span, f"built: {built}")
     else:
         context.unknown("unknown-algorithm", "algorithm", tree.algorithm, ALGORITHMS)
     if tree.target is None:
         _missing(context, "missing-target", "target", "target sm_100a")
     elif tree.target.text in TARGETS:
         context.target = TARGETS[tree.target.text]
+        _check_built(context, tree.target)
     else:
         built = quoted(f"target {name}" for name in TARGETS)
         context.not_built(f"`{tree.target.text}`", tree.target.span, f"write {built}")
@@ -55,6 +48,16 @@ def check_algorithm(context: Context) -> None:
         )
     elif tree.pair is not None:
         context.not_built("`pair`", tree.pair.word.span, "leave it out: one CTA works on a tile")
+
+
+def _check_built(context: Context, target: ast.Name) -> None:
+    """Report a target for which an algorithm has no kernels; its check goes on with another one."""
+    algorithm = context.algorithm
+    if algorithm is None or target.text in algorithm.targets:
+        return
+    built = quoted(f"target {name}" for name in algorithm.targets)
+    context.not_built(f"`{algorithm.name}` for `{target.text}`", target.span, f"write {built}")
+    context.target = TARGETS[algorithm.targets[0]]
 
 
 def _missing(context: Context, id: str, word: str, line: str) -> None:
@@ -183,9 +186,10 @@ def _not_among(context: Context, what: str, node: ast.Number, legal: tuple[int, 
 
 def check_tile(context: Context) -> None:
     """Resolve the tile and its groups; without them no index can be checked."""
-    tile = context.tree.tile
+    tile, legal = context.tree.tile, _sizes(context)
     if tile is None:
-        line = f"tile {{ m {context.target.rows} x 2 as g  n 128 }}"
+        groups = " x 2 as g" if _has_groups(context) else ""
+        line = f"tile {{ m {legal['m'][0]}{groups}  n {legal['n'][-1]} }}"
         _missing(context, "missing-tile", "tile", line)
         return
     sizes: dict[str, ast.TileSize] = {}
@@ -194,8 +198,8 @@ def check_tile(context: Context) -> None:
         if first is not size:
             context.twice("size", size.symbol, first.symbol.span)
     values = {
-        symbol: _size(context, tile, sizes.get(symbol), symbol, legal)
-        for symbol, legal in (("m", (context.target.rows,)), ("n", KEYS))
+        symbol: _size(context, tile, sizes.get(symbol), symbol, found)
+        for symbol, found in legal.items()
     }
     context.dims |= {symbol: value or 128 for symbol, value in values.items()}
     for size in sizes.values():
@@ -220,6 +224,19 @@ def check_tile(context: Context) -> None:
     )
 
 
+def _sizes(context: Context) -> dict[str, tuple[int, ...]]:
+    """Return the sizes that kernels are built for: symbol -> sizes, smallest first."""
+    algorithm = context.algorithm or next(iter(ALGORITHMS.values()))
+    target = context.target.name
+    return {symbol: extent.sizes[target] for symbol, extent in algorithm.extents.items()}
+
+
+def _has_groups(context: Context) -> bool:
+    """Whether an algorithm's tile can have several groups of query rows."""
+    algorithm = context.algorithm
+    return algorithm is None or any(value.grouped for value in algorithm.values)
+
+
 def _size(
     context: Context,
     tile: ast.Tile,
@@ -234,7 +251,11 @@ def _size(
             first_word(tile.span),
             helps=(
                 f"add `{symbol} {legal[-1]}`"
-                + (f", or `m {legal[-1]} x 2 as g`" if symbol == "m" else ""),
+                + (
+                    f", or `m {legal[-1]} x 2 as g`"
+                    if symbol == "m" and _has_groups(context)
+                    else ""
+                ),
             ),
         )
         return None
@@ -246,6 +267,14 @@ def _size(
 
 def _groups_fit(context: Context, rows: ast.TileSize) -> bool:
     groups = rows.groups
+    if groups is not None and not _has_groups(context):
+        assert context.algorithm is not None
+        context.not_built(
+            f"`{context.algorithm.name}` with groups of query rows",
+            groups.span,
+            f"write `m {rows.size.span.text}`",
+        )
+        return False
     if groups is None or 1 <= groups.count.value <= MOST_GROUPS:
         return True
     context.reporter.report(

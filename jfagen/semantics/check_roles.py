@@ -56,9 +56,12 @@ def _warps(context: Context, node: ast.Role) -> int:
 def _warps_help(context: Context, node: ast.Role) -> str:
     """Return what may be written: an op that warps execute wants exactly four."""
     ops = context.algorithm.ops if context.algorithm else ()
-    of_warps = {op.name for op in ops if op.engine is Engine.WARPS}
-    if any(step.name.text in of_warps for step in _ops(context.tree, node.name.text)):
-        return f"write {LANE_WARPS}, which see all rows that `{node.name.text}` works on"
+    mine = {step.name.text for step in _ops(context.tree, node.name.text)}
+    legal = [set(op.warps) for op in ops if op.engine is Engine.WARPS and op.name in mine]
+    if legal:
+        common = sorted(set.intersection(*legal)) or [LANE_WARPS]
+        words = listed(map(str, common))
+        return f"write {words}, which see all rows that `{node.name.text}` works on"
     return f"write {listed(map(str, ROLE_WARPS))}"
 
 

@@ -9,12 +9,19 @@ from .program import Layout, NextTile, TileOrder, TileSource
 
 _DEALS = {"zigzag": NextTile.ZIGZAG, "round_robin": NextTile.ROUND_ROBIN}
 _COST = "kv_length"
+#: How an order of the tile list is written.
+_ORDERS = {
+    TileOrder.GIVEN: "order given",
+    TileOrder.LONGEST_FIRST: f"order longest_first by {_COST}",
+    TileOrder.VALID: "order valid with block innermost",
+}
 
 
 def check_tiles(context: Context) -> TileSource | None:
     """Resolve where tiles come from."""
     source = _source(context)
-    if source is not None and source.next in (NextTile.NONE, NextTile.CLC) and _jagged(context):
+    counted = source is not None and source.next in (NextTile.NONE, NextTile.CLC)
+    if source is not None and counted and _fixed_grid(context):
         tiles = context.tree.tiles
         assert tiles is not None
         place = tiles.next.source if tiles.next is not None else tiles.residency
@@ -28,9 +35,13 @@ def check_tiles(context: Context) -> TileSource | None:
     return source
 
 
-def _jagged(context: Context) -> bool:
-    """Whether a kernel of the schedule has queries of every sequence."""
-    return Layout.JAGGED in context.instance.offered.get("q", ())
+def _fixed_grid(context: Context) -> bool:
+    """Whether the grid cannot be what the tiles are: the device counts them, and none are skipped.
+
+    So it is with queries of every sequence, unless ids past the last tile are left out by the text.
+    """
+    jagged = Layout.JAGGED in context.instance.offered.get("q", ())
+    return jagged and context.algorithm is not None and not context.algorithm.skips_tiles
 
 
 def _source(context: Context) -> TileSource | None:
@@ -69,26 +80,29 @@ def _source(context: Context) -> TileSource | None:
 def _lifetime_help(context: Context, tiles: ast.Tiles) -> str:
     if tiles.next is not None:
         return "add `persistent`"
-    if _jagged(context):
+    if _fixed_grid(context):
         return "add `persistent  next static deal zigzag`"
     return "add `persistent` or `one_per_cta`"
 
 
 def _next_words(context: Context) -> list[str]:
     """Return what may be said of the next tile."""
-    asks = context.target.clc and not _jagged(context)
+    asks = context.target.clc and not _fixed_grid(context)
     clc = [f"next clc asked by {_asker(context)}"] if asks else []
     return ["next static deal zigzag", *clc]
 
 
 def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     order = tiles.order
+    orders = context.algorithm.orders if context.algorithm else tuple(TileOrder)
     if order is None:
-        return TileOrder.GIVEN
-    instead = f"write `order longest_first by {_COST}` or `order given`"
-    if order.kind.text not in list(TileOrder):
-        context.not_built(f"`order {order.kind.text}`", order.kind.span, instead)
-        return TileOrder.GIVEN
+        return TileOrder(orders[0])
+    instead = f"write {quoted(_ORDERS[name] for name in reversed(orders))}"
+    if order.kind.text not in orders:
+        name = context.algorithm.name if context.algorithm else ""
+        what = f"`order {order.kind.text}` of `{name}`"
+        context.not_built(what, order.kind.span, instead)
+        return TileOrder(orders[0])
     if order.by is not None and order.by.text != _COST:
         context.not_built(f"`by {order.by.text}`", order.by.span, f"write `by {_COST}`")
     return TileOrder(order.kind.text)

@@ -84,7 +84,8 @@ class Buffer:
         shape: the same in numbers.
         depth: slots of the ring.
         holds: the values that take turns in it, in the order in which they are produced.
-        slices: equal column slices that are handed over one by one.
+        slices: equal column slices in which it is handed over, or read.
+        turns: uses of each of its values in a step; a staging buffer has one for every slice.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Buffer:
     slices: int
     grouped: bool
     span: Span = field(compare=False)
+    turns: int = 1
 
     @property
     def bytes(self) -> int:
@@ -157,6 +159,34 @@ class GroupRef(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Staging:
+    """How an op sends its tile out: in column slices, through a ring of staging buffers.
+
+    Attributes:
+        buffer: the ring; a slot holds one slice.
+        pieces: slices of the tile.
+        depth: slots of the ring.
+        hold: the last slices that are read into registers before the first of them is staged, so
+            that the tile is free earlier; 0 if every slice is staged as it is read.
+    """
+
+    buffer: str
+    pieces: int
+    depth: int
+    hold: int
+
+    @property
+    def prompt(self) -> int:
+        """Return the number of slices that are staged as they are read."""
+        return self.pieces - self.hold
+
+    @property
+    def pending(self) -> int:
+        """Return the most slices that may be on their way when the next one is staged."""
+        return self.depth - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpUse:
     """One op placed in a role.
 
@@ -165,6 +195,7 @@ class OpUse:
         groups: the groups that it runs for, over all replicas of its role.
         offset: it runs for step `i + offset` where the loop variable is `i`; 0 for per-tile ops.
         turn: which of its role's turns it stands in; -1 outside of all.
+        staging: how it sends its tile out; None for an op that does not.
     """
 
     op: Op
@@ -173,6 +204,7 @@ class OpUse:
     offset: int
     span: Span = field(compare=False)
     turn: int = -1
+    staging: Staging | None = None
 
     def at(self, symbol: str, offset: int) -> str:
         """Return how a schedule says it for another step: for example `pv[g][i-1]`."""
@@ -209,6 +241,11 @@ class RoleProgram:
         return self.turns > 0
 
     @property
+    def staging(self) -> Staging | None:
+        """Return how it sends a tile out in slices; None if it does not."""
+        return next((use.staging for use in self.uses() if use.staging is not None), None)
+
+    @property
     def turns(self) -> int:
         """Return how often in a lap its replicas take turns."""
         return 1 + max((use.turn for use in self.loop), default=-1)
@@ -223,6 +260,7 @@ class TileOrder(StrEnum):
 
     GIVEN = "given"
     LONGEST_FIRST = "longest_first"
+    VALID = "valid"
 
 
 class NextTile(StrEnum):
@@ -301,4 +339,4 @@ class Program:
     def uses_per_tile_step(self, buffer: Buffer) -> int:
         """Return how many uses of `buffer` one step makes; 0 if it has one use a tile."""
         spaces = [self.algorithm.value(value).space for value in buffer.holds]
-        return len(spaces) if spaces[0] is Space.STEP else 0
+        return len(spaces) * buffer.turns if spaces[0] is Space.STEP else 0

@@ -43,7 +43,7 @@ def _outputs(subject: Subject, placed: list[Op]) -> list[Diagnostic]:
     for output in program.algorithm.outputs:
         if not any(output in op.outputs for op in placed):
             found.append(_at_top(subject, f"nothing writes the output `{output}`"))
-    if not any(op.closes_empty_tiles for op in placed):
+    if not any(op.fills for op in placed):
         found.append(_at_top(subject, "nothing writes the outputs of a tile without steps"))
     return found
 

@@ -131,7 +131,7 @@ def _steady_lap(plan: Plan, role_program: RoleProgram, replica: int) -> list[tup
                 matmuls = _sites(plan, join.use, replica)
                 chain += [(_done(plan, matmul), join.step - lap) for matmul in matmuls]
             chain.append((_name(site), move.step - lap))
-            if move.use.op.engine is Engine.STORE:
+            if plan.engine(site) is Engine.STORE and move.use.staging is None:
                 chain.append((_done(plan, site), move.step - lap))
         if move.passes_turn:
             chain.append((f"{_turn(name, replica, turns)} passed", 0))
@@ -172,7 +172,7 @@ def _asynchronous(plan: Plan) -> list[Marked]:
             chain: list[tuple[str, int]] = []
             for use in role_program.loop:
                 for site in _sites(plan, use, replica):
-                    if use.op.engine is not Engine.WARPS:
+                    if plan.engine(site) is not Engine.WARPS:
                         edges.append((_name(site), _done(plan, site), 0))
                     if use.op.engine is Engine.MMA:
                         chain.append((_done(plan, site), use.offset))

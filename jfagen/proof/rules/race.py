@@ -96,7 +96,7 @@ def _by_memory(plan: Plan, placement: Placement, realized: Realized) -> dict[str
             rate = program.uses_per_tile_step(buffer)
             count = before[tile][0]
             if rate:
-                count = rate * (before[tile][1] + step) + buffer.holds.index(touch.value)
+                count = rate * (before[tile][1] + step) + touch.turn
             copy = max(touch.group, 0) * buffer.depth + count % buffer.depth
             root = placement.layout.extents[buffer.name].root
             base = placement.first[root] + copy * placement.layout.sizes[root]

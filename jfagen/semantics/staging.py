@@ -1,0 +1,166 @@
+"""Ops that go out in column slices: what the schedule says of them, before buffers are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..algorithm import Algorithm, Mode, Op, Value
+from ..diagnostics import listed, quoted
+from ..syntax import ast
+from .context import Context
+from .program import OpUse, Staging
+
+#: Columns of a slice: 64 to 256 bytes of float32 a row, which TMA takes in one or two boxes.
+SLICE_COLUMNS = (16, 32, 64)
+#: Slices that a role can hold: each takes registers for all of its columns.
+MOST_HELD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedOp:
+    """One op in slices as the schedule says it.
+
+    Attributes:
+        node: the whole phrase.
+        op: the op.
+        source: the value that is sent out.
+        part: the value of one slice on its way.
+        columns: of a slice.
+        pieces: slices of the tile.
+    """
+
+    node: ast.Staged
+    op: Op
+    source: Value
+    part: Value
+    columns: int
+    pieces: int
+
+
+def staged_ops(context: Context) -> tuple[StagedOp, ...]:
+    """Return every op that the schedule sends out in slices; what is wrong is told elsewhere."""
+    algorithm = context.algorithm
+    found: list[StagedOp] = []
+    for node in staged_nodes(context.tree) if algorithm is not None else ():
+        assert algorithm is not None
+        ops = [op for op in algorithm.ops if op.name == node.op.name.text and op.staged]
+        if not ops:
+            continue
+        source, part = staged_values(algorithm, ops[0])
+        columns, width = context.chosen(node.width).value, context.dims.get(source.dims[1], 128)
+        pieces = width // columns if columns in SLICE_COLUMNS and columns <= width else 1
+        found.append(
+            StagedOp(
+                node=node, op=ops[0], source=source, part=part, columns=columns, pieces=pieces
+            )
+        )
+    return tuple(found)
+
+
+def staged_nodes(tree: ast.Schedule) -> Iterator[ast.Staged]:
+    """Yield every phrase with slices."""
+    for item in tree.program:
+        for block in item.blocks if isinstance(item, ast.Loop) else (item,):
+            yield from (step for step in block.steps if isinstance(step, ast.Staged))
+
+
+def staged_values(algorithm: Algorithm, op: Op) -> tuple[Value, Value]:
+    """Return the tile that an op sends out, and the slice that is on its way."""
+    source = next(a.value for a in op.accesses() if a.mode is Mode.READ)
+    part = next(a.value for a in op.accesses() if algorithm.value(a.value).staging)
+    return algorithm.value(source), algorithm.value(part)
+
+
+def _check_slices(context: Context, staged: StagedOp) -> None:
+    """Report slices of a width that cannot be, and more of them held than there are."""
+    node, report = staged.node, context.reporter.report
+    width = context.dims.get(staged.source.dims[1], 128)
+    legal = [columns for columns in SLICE_COLUMNS if columns <= width]
+    context.number(node.width, legal[0])
+    if staged.columns not in legal:
+        report(
+            "bad-slices",
+            f"slices of {staged.columns} columns of `{staged.source.name}`, which is {width} wide",
+            context.chosen(node.width).span,
+            helps=(f"write {listed(map(str, legal))}",),
+        )
+        return
+    hold = context.number(node.hold, 0)
+    most = min(staged.pieces, MOST_HELD)
+    if node.hold is not None and hold > most:
+        report(
+            "bad-hold",
+            f"{hold} slices are to be held, but of {staged.pieces} slices at most {most} can be",
+            context.chosen(node.hold).span,
+            helps=(f"write {listed(map(str, range(most + 1)))}",),
+        )
+
+
+def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse | None:
+    """Return a use with the slices in which it goes out; report what is wrong, None if it is lost.
+
+    Args:
+        context: the check.
+        use: the op as placed.
+        node: the phrase in which it stands; None if it says nothing of slices.
+    """
+    if node is None:
+        if use.op.staged:
+            context.reporter.report(
+                "missing-slices",
+                f"`{use.op.name}` goes out in slices, through a ring of staging buffers",
+                use.span,
+                helps=(f"write `{_example(context, use)}`",),
+            )
+        return None if use.op.staged else use
+    if not use.op.staged:
+        _no_slices(context, node, use.op)
+        return use
+    staged = next(one for one in staged_ops(context) if one.node is node)
+    _check_slices(context, staged)
+    buffer = context.buffers.get(node.through.text)
+    if buffer is None:
+        if not context.broken:
+            _no_stage(context, staged)
+        return None
+    staging = Staging(
+        buffer=buffer.name,
+        pieces=staged.pieces,
+        depth=buffer.depth,
+        hold=context.number(node.hold, 0),
+    )
+    return replace(use, staging=staging)
+
+
+def _no_stage(context: Context, staged: StagedOp) -> None:
+    through, shape = staged.node.through, f"{staged.part.dims[0]}, {staged.columns}"
+    context.reporter.report(
+        "unknown-buffer",
+        f"there is no buffer `{through.text}`",
+        through.span,
+        helps=(f"add `smem {through.text} : f32[{shape}]  depth 2`",),
+    )
+
+
+def _example(context: Context, use: OpUse) -> str:
+    """Return how an op in slices is written."""
+    through = [node.through.text for node in staged_nodes(context.tree)] or ["stage"]
+    return f"{use.span.text} in slices of 32 through {through[0]}"
+
+
+def _no_slices(context: Context, node: ast.Staged, op: Op) -> None:
+    """Report slices of an op that does not go out in slices."""
+    names = [other.name for other in context.algorithm.ops if other.staged] if (
+        context.algorithm
+    ) else []
+    rest = node.op.span.source.span(node.op.span.end, node.span.end)
+    blanks = len(rest.text) - len(rest.text.lstrip())
+    word = rest.source.span(rest.start + blanks, rest.start + blanks + len("in"))
+    only = f": only {quoted(names, 'and')} does" if names else ""
+    context.reporter.report(
+        "bad-slices",
+        f"`{op.name}` does not go out in slices{only}",
+        word,
+        helps=(f"write `{node.op.span.text}` alone",),
+    )
