@@ -102,6 +102,8 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
         return ()
     ranked: dict[tuple[int, int], list[tuple[Arrangement, ...]]] = {}
     for trees in _arrangements(plan, fixed, free):
+        if not _are_together(program, make_layout(program, fixed + trees)):
+            continue
         columns = _columns(program, make_layout(program, fixed + trees))
         allocated = allocated_columns(program.target, columns)
         over = columns if allocated > program.target.tmem_columns else 0
@@ -114,7 +116,20 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
                 best = (barriers, trees)
         if best is not None:
             return best[1]
-    return ()
+    # What cannot share a place is laid over each other all the same: the rules say why not.
+    return tuple(
+        _tree(program, widest[0].buffer, [leaf.buffer for leaf in widest[1:]])
+        for group in program.together
+        if (widest := sorted(group, key=lambda leaf: -program.buffer(leaf.buffer).columns))
+    )
+
+
+def _are_together(program: Program, layout: Layout) -> bool:
+    """Whether every group of buffers that is to share a place does."""
+    return all(
+        len({layout.extents[leaf.buffer].root for leaf in group}) == 1
+        for group in program.together
+    )
 
 
 def _barriers(plan: Plan, layout: Layout) -> int | None:

@@ -35,7 +35,7 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
     hops = _turned(plan, _hops(plan, illegal))
     runs_first, runs_later = hops[-1].second, hops[0].first
     assert runs_first.use is not None and runs_later.use is not None
-    say = _Words(runs_first)
+    say = _Words(runs_first, plan.program.loop_symbol)
     role = runs_first.actor.role
     return Diagnostic(
         id="order-cycle",
@@ -133,7 +133,7 @@ def _later(plan: Plan, first: Event, second: Event) -> bool:
 
 def _place(plan: Plan, event: Event, site: Site) -> tuple[int, ...]:
     phase, index = sequential_key(plan.program.algorithm)[site.op]
-    return (event.tile, phase, event.step, index, site.group, site.point, site.slice)
+    return (event.tile, phase, event.step, index, site.group, plan.place(site))
 
 
 # ---- Its words ---------------------------------------------------------------------------------
@@ -142,8 +142,9 @@ def _place(plan: Plan, event: Event, site: Site) -> tuple[int, ...]:
 class _Words:
     """Names events as a schedule does, relative to the step of one of them."""
 
-    def __init__(self, base: Event) -> None:
+    def __init__(self, base: Event, symbol: str) -> None:
         assert base.use is not None
+        self.symbol = symbol
         self.tile = base.tile
         self.lap = base.step - base.use.offset if base.step >= 0 else 0
         self.steps = base.step >= 0
@@ -155,7 +156,7 @@ class _Words:
         step, tile = "", ""
         if event.step >= 0 and self.steps and event.tile == self.tile:
             distance = event.step - self.lap
-            step = f"[i{distance:+d}]" if distance else "[i]"
+            step = f"[{self.symbol}{distance:+d}]" if distance else f"[{self.symbol}]"
         if event.tile != self.tile:
             tile = " of the next tile" if event.tile > self.tile else " of the tile before"
         return f"`{event.site.op}{group}{step}`{tile}"

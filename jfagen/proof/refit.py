@@ -9,7 +9,7 @@ from ..passes.layout import leaves
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
-from ..semantics.program import Buffer, Leaf, Over, Program, Region, Role
+from ..semantics.program import Buffer, Leaf, OpUse, Over, Program, Region, Role
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage
 from .register_tiles import needed_registers
@@ -162,7 +162,26 @@ def tiles_helps(program: Program, role: Role, registers: int, fewest: int) -> tu
             registers
         ):
             helps.append(f"with `n {keys}` the tiles fit")
+    staging = program.program_of(role.name).staging
+    for hold in range(staging.hold - 1, -1, -1) if staging is not None else ():
+        if needed_registers(_with_hold(program, role, hold), role.name) <= registers:
+            helps.append(f"with `hold {hold}` they fit")
+            break
     return tuple(helps) or (_SMALLER,)
+
+
+def _with_hold(program: Program, role: Role, hold: int) -> Program:
+    """Return a program in which a role holds other slices."""
+
+    def held(use: OpUse) -> OpUse:
+        staging = use.staging
+        return use if staging is None else replace(use, staging=replace(staging, hold=hold))
+
+    programs = tuple(
+        replace(rp, loop=tuple(map(held, rp.loop))) if rp.role is role else rp
+        for rp in program.role_programs
+    )
+    return replace(program, role_programs=programs)
 
 
 def _with_keys(program: Program, keys: int) -> Program:

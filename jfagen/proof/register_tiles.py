@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..semantics.program import Buffer, Program, RoleProgram
 from ..target import WARP_THREADS
 from ..types import Storage
@@ -15,27 +17,49 @@ VECTOR_REGISTERS = 2
 _BYTES = 4
 
 
-def register_tiles(program: Program, role_program: RoleProgram) -> list[tuple[Buffer, int]]:
-    """Return the tiles that one replica of a role keeps in registers, and how many each takes."""
-    found: list[tuple[Buffer, int]] = []
-    role = role_program.role
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Tiles of one shape that a role keeps in registers.
+
+    Attributes:
+        tiles: how many at a time.
+        registers: of one thread for all of them.
+    """
+
+    buffer: Buffer
+    tiles: int
+    registers: int
+
+
+def register_tiles(program: Program, role_program: RoleProgram) -> list[RegisterTile]:
+    """Return what one replica of a role keeps in registers.
+
+    An op in slices keeps those that it holds, and the one that it copies.
+    """
+    found: list[RegisterTile] = []
+    role, staging = role_program.role, role_program.staging
     for buffer in program.buffers:
         uses = [
             use
             for use in role_program.uses()
             if any(access.value in buffer.holds for access in use.op.accesses())
         ]
-        if buffer.storage is Storage.REG and uses:
+        if staging is not None and staging.buffer == buffer.name:
+            copies = staging.hold + 1
+        elif buffer.storage is Storage.REG and uses:
             groups = {group for use in uses for group in use.groups}
             copies = 1 if role.replicas > 1 else max(len(groups), 1)
-            found.append((buffer, copies * _registers(buffer, role.warps * WARP_THREADS)))
+        else:
+            continue
+        registers = copies * _registers(buffer, role.warps * WARP_THREADS)
+        found.append(RegisterTile(buffer, copies, registers))
     return found
 
 
 def needed_registers(program: Program, role: str) -> int:
     """Return the fewest registers of a thread that a role can work with; 0 if it keeps no tile."""
     tiles = register_tiles(program, program.program_of(role))
-    return sum(count for _, count in tiles) + SPARE_REGISTERS if tiles else 0
+    return sum(tile.registers for tile in tiles) + SPARE_REGISTERS if tiles else 0
 
 
 def _registers(buffer: Buffer, threads: int) -> int:

@@ -173,5 +173,5 @@ def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, .
             Note(message="each waits for the one before it: " + " -> ".join(around)),
             *notes.values(),
         ),
-        helps=("make a ring on this path deeper, or let the role that waits do so later",),
+        helps=("make a ring on this path deeper, or let the role that waits run later",),
     )

@@ -8,7 +8,7 @@ from .check_blocks import check_blocks, loop_of
 from .check_buffers import check_buffers
 from .check_instances import check_cases
 from .check_problem import check_algorithm, check_problem, check_tile
-from .check_regions import check_apart, check_regions
+from .check_regions import check_apart, check_regions, check_together
 from .check_roles import check_roles
 from .check_tiles import check_tiles
 from .context import Context
@@ -34,6 +34,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     check_buffers(context, problem)
     regions = check_regions(context)
     apart = check_apart(context, regions)
+    together = check_together(context, regions, apart)
     programs = check_blocks(context) if context.algorithm is not None else ()
     tiles = check_tiles(context)
     context.reporter.raise_if_any()
@@ -50,6 +51,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
         buffers=tuple(context.buffers.values()),
         regions=regions,
         apart=apart,
+        together=together,
         role_programs=programs,
         tiles=tiles,
         loop_symbol=loop.symbol.text,

@@ -17,9 +17,6 @@ def check_regions(context: Context) -> tuple[Region, ...]:
     regions: list[Region] = []
     seen: dict[str, Leaf] = {}
     names: dict[str, ast.Region] = {}
-    for together in context.tree.together:
-        instead = "write a `region`, or leave the place to the packer"
-        context.not_built("`together`", first_word(together.span), instead)
     if context.algorithm is None:
         return ()
     for node in context.tree.regions:
@@ -120,6 +117,7 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
                 helps=("buffers of a region have one memory, one depth and the same index",),
             )
             return
+    _check_sizes(context, tree)
     if node.group is not None and grouped and not first.grouped:
         context.reporter.report(
             "extra-index",
@@ -127,6 +125,39 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
             node.group.span,
             helps=(f"write `region {node.name.text}`",),
         )
+
+
+def _check_sizes(context: Context, tree: Arrangement) -> None:
+    """What lies over a buffer fits into its place: the widest comes first."""
+    if isinstance(tree, Leaf):
+        return
+    for part in tree.parts:
+        _check_sizes(context, part)
+    first, *others = tree.parts if isinstance(tree, Over) else (tree,)
+    for part in others:
+        room, needed = _width(context, first), _width(context, part)
+        if needed <= room:
+            continue
+        wide, host = leaves(part)[0], leaves(first)[0]
+        unit = "columns" if context.buffers[host.buffer].storage is Storage.TMEM else "bytes"
+        context.reporter.report(
+            "bad-region",
+            f"`{wide.buffer}` needs {needed:,} {unit}, and the place of `{host.buffer}` has {room:,}",
+            wide.span,
+            helps=(f"write the widest first: `{wide.buffer} over {host.buffer}`",),
+        )
+
+
+def _width(context: Context, tree: Arrangement) -> int:
+    """Return the columns or bytes that an arrangement takes."""
+    match tree:
+        case Leaf():
+            buffer = context.buffers[tree.buffer]
+            return buffer.columns if buffer.storage is Storage.TMEM else buffer.bytes
+        case Over():
+            return max(_width(context, part) for part in tree.parts)
+        case Beside():
+            return sum(_width(context, part) for part in tree.parts)
 
 
 def _difference(first: Buffer, second: Buffer) -> str:
@@ -161,25 +192,101 @@ def _slots(buffer: Buffer) -> str:
 
 def check_apart(context: Context, regions: tuple[Region, ...]) -> tuple[tuple[Leaf, ...], ...]:
     """Resolve what must stay apart; a region cannot ask for the opposite."""
-    if context.algorithm is None:
-        return ()
-    found: list[tuple[Leaf, ...]] = []
-    for node in context.tree.apart:
-        read = [_leaf(context, reference) for reference in node.buffers]
-        group = tuple(leaf for leaf in read if leaf is not None)
-        found.append(group)
+    found = [_group(context, node, "stay apart from") for node in context.tree.apart]
+    for group in found:
         for one, other in combinations(group, 2):
-            if one.buffer == other.buffer:
-                context.reporter.report(
-                    "named-twice",
-                    f"`{one.buffer}` cannot stay apart from itself",
-                    other.span,
-                    helps=(f"drop one `{one.buffer}`, or name another buffer",),
-                )
-                continue
-            for region in regions:
+            for region in regions if one.buffer != other.buffer else ():
                 _check_overlap(context, region, one, other)
     return tuple(found)
+
+
+def check_together(
+    context: Context, regions: tuple[Region, ...], apart: tuple[tuple[Leaf, ...], ...]
+) -> tuple[tuple[Leaf, ...], ...]:
+    """Resolve what must share columns in an arrangement that the packer finds."""
+    found: list[tuple[Leaf, ...]] = []
+    inside = {leaf.buffer: leaf for region in regions for leaf in leaves(region.tree)}
+    for node in context.tree.together:
+        group = _group(context, node, "share its place with")
+        if len(group) < 2:
+            context.reporter.report(
+                "bad-region",
+                "at least two buffers share a place",
+                first_word(node.span),
+                helps=("name another buffer, or drop it",),
+            )
+        for leaf in group:
+            _check_free(context, leaf, inside)
+        for one, other in combinations(group, 2):
+            _check_pair(context, one, other, apart)
+        inside |= {leaf.buffer: leaf for leaf in group}
+        found.append(group)
+    return tuple(found)
+
+
+def _group(
+    context: Context, node: ast.Apart | ast.Together, relation: str
+) -> tuple[Leaf, ...]:
+    """Return the buffers that a line names; report one that it names twice."""
+    if context.algorithm is None:
+        return ()
+    group: list[Leaf] = []
+    for leaf in (_leaf(context, reference) for reference in node.buffers):
+        if leaf is None:
+            continue
+        if any(other.buffer == leaf.buffer for other in group):
+            context.reporter.report(
+                "named-twice",
+                f"`{leaf.buffer}` cannot {relation} itself",
+                leaf.span,
+                helps=(f"drop one `{leaf.buffer}`, or name another buffer",),
+            )
+        group.append(leaf)
+    return tuple(group)
+
+
+def _check_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> None:
+    """Report a buffer that the packer cannot move: in SMEM, or with a place already."""
+    buffer = context.buffers[leaf.buffer]
+    if buffer.storage is not Storage.TMEM:
+        context.reporter.report(
+            "bad-region",
+            f"`{leaf.buffer}` lies in `{buffer.storage}`, where the packer moves nothing",
+            leaf.span,
+            helps=("write a `region`: sharing it makes roles wait for each other",),
+        )
+    elif leaf.buffer in inside:
+        context.reporter.report(
+            "region-twice",
+            f"the place of `{leaf.buffer}` is said already",
+            leaf.span,
+            notes=(Note(message="first here", label=Label(span=inside[leaf.buffer].span)),),
+            helps=("keep one of the two",),
+        )
+
+
+def _check_pair(
+    context: Context, one: Leaf, other: Leaf, apart: tuple[tuple[Leaf, ...], ...]
+) -> None:
+    first, second = context.buffers[one.buffer], context.buffers[other.buffer]
+    why = _difference(first, second) or _rhythms(context, first, second)
+    if why and first is not second:
+        context.reporter.report(
+            "bad-region",
+            f"`{other.buffer}` cannot share a place with `{one.buffer}`: {why}",
+            other.span,
+            helps=("buffers of a place have one memory, one depth and the same index",),
+        )
+    for group in apart:
+        names = {leaf.buffer: leaf for leaf in group}
+        if first is not second and one.buffer in names and other.buffer in names:
+            context.reporter.report(
+                "region-apart",
+                f"`{one.buffer}` and `{other.buffer}` are to share a place and to stay apart",
+                other.span,
+                notes=(Note(message="apart here", label=Label(span=names[other.buffer].span)),),
+                helps=("drop one of the two demands",),
+            )
 
 
 def _check_overlap(context: Context, region: Region, one: Leaf, other: Leaf) -> None:

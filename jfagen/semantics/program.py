@@ -300,6 +300,7 @@ class Program:
     buffers: tuple[Buffer, ...]
     regions: tuple[Region, ...]
     apart: tuple[tuple[Leaf, ...], ...]
+    together: tuple[tuple[Leaf, ...], ...]
     role_programs: tuple[RoleProgram, ...]
     tiles: TileSource
     loop_symbol: str

@@ -24,7 +24,7 @@ from ...semantics.program import Buffer, Program, RoleProgram
 from ...target import WARP_THREADS
 from ...types import Storage
 from ..refit import columns_helps, registers_helps, smem_helps, tiles_helps
-from ..register_tiles import SPARE_REGISTERS, register_tiles
+from ..register_tiles import SPARE_REGISTERS, RegisterTile, register_tiles
 from ..resources import CAPTURE_BYTES, count_resources
 from ..subject import Subject
 
@@ -154,17 +154,17 @@ def _register_tiles(subject: Subject) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for role_program in program.role_programs:
         tiles = register_tiles(program, role_program)
-        has, needed = registers[role_program.role.name], sum(count for _, count in tiles)
+        has, needed = registers[role_program.role.name], sum(tile.registers for tile in tiles)
         if tiles and needed > has - SPARE_REGISTERS:
             found.append(_tiles_over(program, role_program, tiles, has))
     return found
 
 
 def _tiles_over(
-    program: Program, role_program: RoleProgram, tiles: list[tuple[Buffer, int]], has: int
+    program: Program, role_program: RoleProgram, tiles: list[RegisterTile], has: int
 ) -> Diagnostic:
     role = role_program.role
-    needed, room = sum(count for _, count in tiles), has - SPARE_REGISTERS
+    needed, room = sum(tile.registers for tile in tiles), has - SPARE_REGISTERS
     threads = role.warps * WARP_THREADS
     return Diagnostic(
         id="register-tiles",
@@ -174,10 +174,11 @@ def _tiles_over(
         notes=(
             *(
                 Note(
-                    message=f"`{buffer.name}` takes {count}: {_size(buffer)} in {threads} threads",
-                    label=Label(span=buffer.span),
+                    message=f"`{tile.buffer.name}` takes {tile.registers}: {_size(tile)} in "
+                    f"{threads} threads",
+                    label=Label(span=tile.buffer.span),
                 )
-                for buffer, count in tiles
+                for tile in tiles
             ),
             Note(
                 message=f"`{role.name}` has {has} registers a thread, and {SPARE_REGISTERS} of "
@@ -188,10 +189,12 @@ def _tiles_over(
     )
 
 
-def _size(buffer: Buffer) -> str:
+def _size(tile: RegisterTile) -> str:
+    buffer = tile.buffer
     if len(buffer.shape) == 1:
         return f"a vector of {buffer.shape[0]} rows"
-    return " x ".join(map(str, buffer.shape)) + f" of {buffer.dtype.bytes} bytes"
+    size = " x ".join(map(str, buffer.shape)) + f" of {buffer.dtype.bytes} bytes"
+    return f"{tile.tiles} slices, each {size}," if buffer.turns > 1 and tile.tiles > 1 else size
 
 
 def _threads(subject: Subject) -> list[Diagnostic]:
