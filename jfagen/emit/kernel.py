@@ -103,6 +103,7 @@ def _kernel_view(
         allocations=allocations(program, placement),
         barriers=barrier_lines(program, sync),
         consumers=consumers(program),
+        exclusive=all(role.replicas == 1 for role in program.roles),
         walk=program.tiles.next.value,
         order=program.tiles.order.value,
         roles=roles,

@@ -228,6 +228,9 @@ class KernelView:
         allocations: lines that allocate buffers.
         barriers: lines that allocate barriers.
         consumers: role instances that take tiles; 0 without cluster launch control.
+        exclusive: whether the toolchain is told that the kernel has no other roles. It then keeps
+            nothing for a second dispatch, which saves registers; replicas would lose their common
+            code.
         walk: which macro walks over the tiles.
         order: how the tile list is sorted.
         roles: every role, the default one first.
@@ -251,6 +254,7 @@ class KernelView:
     allocations: tuple[str, ...]
     barriers: tuple[str, ...]
     consumers: int
+    exclusive: bool
     walk: str
     order: str
     roles: tuple[RoleView, ...]
