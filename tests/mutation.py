@@ -30,6 +30,7 @@ KINDS = (
     "swap two ops",
     "overlap two buffers",
     "drop a fence",
+    "drop a rendezvous",
 )
 
 
@@ -66,6 +67,9 @@ def sync_mutants(sync: SyncPlan) -> Iterator[tuple[str, str, SyncPlan]]:
     for op, point in dict.fromkeys((site.op, site.point) for site in sync.fences):
         fences = tuple(site for site in sync.fences if (site.op, site.point) != (op, point))
         yield "drop a fence", f"{op}.{point}", replace(sync, fences=fences)
+    for op, point in dict.fromkeys((site.op, site.point) for site in sync.rendezvous):
+        rest = tuple(site for site in sync.rendezvous if (site.op, site.point) != (op, point))
+        yield "drop a rendezvous", f"{op}.{point}", replace(sync, rendezvous=rest)
     for channel in sync.channels:
         yield "drop a barrier", channel.name, with_channel(sync, channel, None)
         for kind, place, changed in channel_mutants(channel):
@@ -128,7 +132,8 @@ def changed_depths(plan: Plan) -> Iterator[tuple[str, str, Plan]]:
     """Give a buffer one slot more or less than its barriers know of."""
     program = plan.program
     for buffer in program.buffers:
-        if buffer.storage is Storage.REG:
+        # What waits for a staging buffer follows from its depth; it has no barriers.
+        if buffer.storage is Storage.REG or program.algorithm.value(buffer.holds[0]).staging:
             continue
         for kind, depth in (
             ("shorten a depth", buffer.depth - 1),

@@ -1,4 +1,4 @@
-"""Every wait and arrive of the forward kernel's text is needed: without it the machine objects.
+"""Every wait and arrive of the kernels' text is needed: without it the machine objects.
 
 The same holds for the tests' own schedules. The table is printed by the test run.
 """
@@ -42,7 +42,7 @@ def deletions(text):
     for index, line in enumerate(lines):
         bare = line.strip()
         if found := STATEMENT.match(bare):
-            barrier = re.split(r"\[| \+", found[2])[0]
+            barrier = re.split(r"\[| \+|,", found[2])[0]
             yield changed(lines, index, found[1], barrier, line.replace(bare, "pass"))
         elif found := COMPLETION.match(bare):
             barriers = re.findall(r"\w+\[[^\]]*\]", found[1])
@@ -70,17 +70,25 @@ def verdict(text, problem=PROBLEM):
     return None
 
 
-@pytest.mark.parametrize("name", ["fwd", *STRANGERS])
-def test_every_deleted_wait_or_arrive_is_noticed(name, capsys):
+#: Query rows of several steps, the last one not full, for blocks of keys with and without a mask.
+GRADIENTS = Problem(lengths=(300, 128, 129, 0, 1), queries=200, heads=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("fwd", PROBLEM), ("bwd", GRADIENTS), *((name, PROBLEM) for name in STRANGERS)],
+)
+def test_every_deleted_wait_or_arrive_is_noticed(name, problem, capsys):
     text = compiled(name).kernel.text
-    assert verdict(text) is None
-    found = [(deletion, verdict(deletion.text)) for deletion in deletions(text)]
+    assert verdict(text, problem) is None
+    found = [(deletion, verdict(deletion.text, problem)) for deletion in deletions(text)]
     with capsys.disabled():
         print(f"\n{name}: {len(found)} deletions")
         for deletion, how in found:
             print(f"  {deletion.line:4} {deletion.kind:20} {deletion.barrier:28} {how}")
     named = {deletion.barrier for deletion, _ in found}
-    assert named == {channel.name for channel in compiled(name).sync.channels}
+    meetings = {name for name in re.findall(r"^(\w+_BARRIER) = ", text, re.M)}
+    assert named == {channel.name for channel in compiled(name).sync.channels} | meetings
     assert [deletion for deletion, how in found if how is None] == []
 
 

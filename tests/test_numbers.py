@@ -17,7 +17,7 @@ def text_of(name):
 def right(name, problem, **how):
     result = run_trial(text_of(name), problem, **how)
     assert result.outcome.ok, result.outcome.text()
-    assert result.right, (result.out_error, result.out_bound, result.lse_error, result.leak)
+    assert result.right, (result.errors, result.leak)
     assert not result.outcome.notes, result.outcome.notes
     return result
 
@@ -104,7 +104,7 @@ def test_every_instance_computes_the_right_numbers(suffix):
         result = run_trial(
             one.kernel.text, problem, policy=policy, sms=3, nan_neighbours=policy == "random"
         )
-        assert result.right, (policy, result.out_error, result.out_bound, result.lse_error)
+        assert result.right, (policy, result.errors)
 
 
 @pytest.mark.slow

@@ -167,8 +167,6 @@ def _start(machine: Machine, cta: Cta, body: Callable[[], None]) -> None:
 
 
 def _check_end(machine: Machine) -> None:
-    if not machine.scheduler.starved_exists:
-        machine.note(f"no role is called `{machine.scheduler.policy.role}`: nothing was starved")
     for cta in machine.ctas:
         for barriers in cta.barriers:
             for slot in barriers.slots:

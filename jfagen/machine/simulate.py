@@ -12,6 +12,7 @@ import numpy as np
 
 from .dtypes import Array
 from .loader import Keep, Run
+from .machine import Machine
 from .report import Fault, Kind, MachineFault, MachineStop, Outcome, Race, Report
 from .scheduler import STEP_BOUND, Policy, parse_policy
 from .transform import compile_program
@@ -150,12 +151,20 @@ def _facts(run: Run | None, started: float) -> dict[str, Value]:
         "trace": "-".join(machine.scheduler.trace() for machine in machines),
         "steps": sum(machine.scheduler.steps for machine in machines),
         "seconds": time.perf_counter() - started,
-        "notes": tuple(note for machine in machines for note in machine.notes),
+        "notes": _notes(machines, run.policy) if run is not None else (),
         "tiles": tuple(tuple(cta.tiles) for machine in machines for cta in machine.ctas),
         "choices": tuple(machine.scheduler.choices for machine in machines),
         "events": machines[-1].timeline.events() if machines and machines[-1].timeline else (),
         "order": tuple(machine.log for machine in machines if machine.log is not None),
     }
+
+
+def _notes(machines: list[Machine], policy: Policy) -> tuple[str, ...]:
+    """Return what the machines noted; a role to starve may belong to any kernel of the file."""
+    found = tuple(note for machine in machines for note in machine.notes)
+    if not machines or any(machine.scheduler.starved_exists for machine in machines):
+        return found
+    return (*found, f"no role is called `{policy.role}`: nothing was starved")
 
 
 def _stopped(report: Report, run: Run | None, started: float) -> Outcome:

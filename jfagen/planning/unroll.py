@@ -105,7 +105,7 @@ class _Builder:
         engine = self.plan.engine(site)
         if engine is Engine.WARPS:
             if use.staging is not None and site.point == COPY:
-                self._drain(use.staging.pending)
+                self._drain(self.plan.program.pending(use.staging))
             node = self._in_order(Event(EventKind.ACT, actor, tile, step, site, use))
             self.start[key] = self.end[key] = node
             return

@@ -175,7 +175,8 @@ class ExpectedTrace:
         )
         self.actions += [Action(ActionKind.READ, 0, reads=(r,)) for r in reads + updates]
         if use.staging is not None and site.point == COPY:
-            self.actions.append(Action(ActionKind.DRAIN, 0, value=use.staging.pending))
+            pending = self.program.pending(use.staging)
+            self.actions.append(Action(ActionKind.DRAIN, 0, value=pending))
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
         if site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))

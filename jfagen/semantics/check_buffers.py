@@ -10,7 +10,7 @@ from ..syntax import ast
 from ..types import DType, Storage
 from .context import Context, first_word
 from .program import Buffer, Problem
-from .staging import StagedOp, staged_ops
+from .staging import SLICE_COLUMNS, StagedOp, sends, staged_ops
 
 #: The deepest ring; slots beyond it never fit.
 MOST_SLOTS = 16
@@ -33,12 +33,12 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
                 context.twice("buffer", name.name, context.buffers[name.name.text].span)
                 continue
             through = [one for one in staged if one.node.through.text == name.name.text]
-            if through:
+            if not through and _is_lost_stage(context, node, name):
+                context.broken = True
+            elif through:
                 buffer = _staging_buffer(context, node, name, through[0])
                 context.buffers[buffer.name] = buffer
-                continue
-            values = _values(context, algorithm, node, name)
-            if values:
+            elif values := _values(context, algorithm, node, name):
                 buffer = _buffer(context, problem, node, name, values)
                 slices = [one.pieces for one in staged if one.source.name in buffer.holds]
                 context.buffers[buffer.name] = (
@@ -49,14 +49,27 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
     _check_holders(context, algorithm, problem)
 
 
+def _is_lost_stage(context: Context, node: ast.Buffer, name: ast.BufferName) -> bool:
+    """Whether a buffer was meant for slices that the schedule does not send through it.
+
+    The op that should say so is reported, and with it this buffer.
+    """
+    algorithm = context.algorithm
+    known = {value.name for value in algorithm.values} if algorithm is not None else set()
+    strange = not node.holds and name.name.text not in known
+    return strange and any(isinstance(dim, ast.Number) for dim in node.dims) and sends(context)
+
+
 def _staging_buffer(
     context: Context, node: ast.Buffer, name: ast.BufferName, staged: StagedOp
 ) -> Buffer:
     """Return a ring of staging buffers: a slot holds one slice."""
     value = staged.part
-    part = replace(value, dims=(value.dims[0], str(staged.columns)))
+    dims = (value.dims[0], str(staged.columns))
+    part = replace(value, name=name.name.text, dims=dims)
     storage = _memory(context, node, part)
-    _check_shape(context, node, part)
+    if staged.columns in SLICE_COLUMNS:
+        _check_shape(context, node, part)
     _check_type(context, node, part, None)
     if node.holds:
         context.reporter.report(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Op, Space
-from ..diagnostics import Label, Note, Span, listed, quoted
+from ..diagnostics import Label, Note, Span, quoted
 from ..syntax import ast
 from ..types import Storage
 from .check_buffers import memories
@@ -148,17 +148,18 @@ class _Checks:
     def _warps(self, use: OpUse, role: Role) -> None:
         """Report a role with more or fewer warps than one of its ops can have."""
         note = Note(message=f"the role `{role.name}` runs it", label=Label(span=use.span))
-        name, warps, legal = use.op.name, self._warps_of(role), listed(map(str, use.op.warps))
+        name, warps = use.op.name, self._warps_of(role)
+        legal = quoted(f"warps {count}" for count in use.op.warps)
         if role.warps > LANE_WARPS:
             message = f"`{name}` on {role.warps} warps"
-            self.context.not_built(message, warps, f"write `warps {legal}`", note)
+            self.context.not_built(message, warps, f"write {legal}", note)
             return
         self.context.reporter.report(
             "few-warps",
             f"`{name}` needs {LANE_WARPS} warps to see all rows, its role has {role.warps}",
             warps,
             notes=(note,),
-            helps=(f"write `warps {legal}`, or place it in another role",),
+            helps=(f"write {legal}, or place it in another role",),
         )
 
     def _warps_of(self, role: Role) -> Span:

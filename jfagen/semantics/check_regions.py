@@ -117,7 +117,8 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
                 helps=("buffers of a region have one memory, one depth and the same index",),
             )
             return
-    _check_sizes(context, tree)
+    if len({leaf.buffer for leaf, _ in members}) == len(members):
+        _check_sizes(context, tree)
     if node.group is not None and grouped and not first.grouped:
         context.reporter.report(
             "extra-index",
@@ -215,8 +216,7 @@ def check_together(
                 first_word(node.span),
                 helps=("name another buffer, or drop it",),
             )
-        for leaf in group:
-            _check_free(context, leaf, inside)
+        next((leaf for leaf in group if not _is_free(context, leaf, inside)), None)
         for one, other in combinations(group, 2):
             _check_pair(context, one, other, apart)
         inside |= {leaf.buffer: leaf for leaf in group}
@@ -245,8 +245,8 @@ def _group(
     return tuple(group)
 
 
-def _check_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> None:
-    """Report a buffer that the packer cannot move: in SMEM, or with a place already."""
+def _is_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> bool:
+    """Whether the packer can move a buffer; report it if it lies in SMEM, or has a place already."""
     buffer = context.buffers[leaf.buffer]
     if buffer.storage is not Storage.TMEM:
         context.reporter.report(
@@ -255,7 +255,8 @@ def _check_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> None:
             leaf.span,
             helps=("write a `region`: sharing it makes roles wait for each other",),
         )
-    elif leaf.buffer in inside:
+        return False
+    if leaf.buffer in inside:
         context.reporter.report(
             "region-twice",
             f"the place of `{leaf.buffer}` is said already",
@@ -263,6 +264,8 @@ def _check_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> None:
             notes=(Note(message="first here", label=Label(span=inside[leaf.buffer].span)),),
             helps=("keep one of the two",),
         )
+        return False
+    return True
 
 
 def _check_pair(

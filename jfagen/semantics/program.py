@@ -165,25 +165,18 @@ class Staging:
     Attributes:
         buffer: the ring; a slot holds one slice.
         pieces: slices of the tile.
-        depth: slots of the ring.
         hold: the last slices that are read into registers before the first of them is staged, so
             that the tile is free earlier; 0 if every slice is staged as it is read.
     """
 
     buffer: str
     pieces: int
-    depth: int
     hold: int
 
     @property
     def prompt(self) -> int:
         """Return the number of slices that are staged as they are read."""
         return self.pieces - self.hold
-
-    @property
-    def pending(self) -> int:
-        """Return the most slices that may be on their way when the next one is staged."""
-        return self.depth - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +329,10 @@ class Program:
         """Return the values that `op` touches and that live in registers."""
         values = {access.value for access in op.accesses()}
         return frozenset(v for v in values if self.holder(v).storage is Storage.REG)
+
+    def pending(self, staging: Staging) -> int:
+        """Return the most slices that may be on their way when the next one is staged."""
+        return self.buffer(staging.buffer).depth - 1
 
     def uses_per_tile_step(self, buffer: Buffer) -> int:
         """Return how many uses of `buffer` one step makes; 0 if it has one use a tile."""

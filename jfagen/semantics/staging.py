@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..algorithm import Algorithm, Mode, Op, Value
-from ..diagnostics import listed, quoted
+from ..diagnostics import did_you_mean, listed, quoted
 from ..syntax import ast
 from .context import Context
 from .program import OpUse, Staging
@@ -56,6 +56,18 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
             )
         )
     return tuple(found)
+
+
+def sends(context: Context) -> bool:
+    """Whether the schedule places an op that goes out in slices, however it says so."""
+    names = {op.name for op in context.algorithm.ops if op.staged} if context.algorithm else set()
+    return any(
+        isinstance(step, ast.Op | ast.Staged)
+        and (step.op.name if isinstance(step, ast.Staged) else step.name).text in names
+        for item in context.tree.program
+        for block in (item.blocks if isinstance(item, ast.Loop) else (item,))
+        for step in block.steps
+    )
 
 
 def staged_nodes(tree: ast.Schedule) -> Iterator[ast.Staged]:
@@ -121,13 +133,11 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
     _check_slices(context, staged)
     buffer = context.buffers.get(node.through.text)
     if buffer is None:
-        if not context.broken:
-            _no_stage(context, staged)
+        _no_stage(context, staged)
         return None
     staging = Staging(
         buffer=buffer.name,
         pieces=staged.pieces,
-        depth=buffer.depth,
         hold=context.number(node.hold, 0),
     )
     return replace(use, staging=staging)
@@ -135,18 +145,32 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
 
 def _no_stage(context: Context, staged: StagedOp) -> None:
     through, shape = staged.node.through, f"{staged.part.dims[0]}, {staged.columns}"
+    declared = [name.name.text for node in context.tree.buffers for name in node.names]
+    if through.text in declared:
+        return
     context.reporter.report(
         "unknown-buffer",
         f"there is no buffer `{through.text}`",
         through.span,
-        helps=(f"add `smem {through.text} : f32[{shape}]  depth 2`",),
+        helps=did_you_mean(through.text, declared)
+        or (f"add `smem {through.text} : f32[{shape}]  depth 2`",),
     )
 
 
 def _example(context: Context, use: OpUse) -> str:
     """Return how an op in slices is written."""
-    through = [node.through.text for node in staged_nodes(context.tree)] or ["stage"]
-    return f"{use.span.text} in slices of 32 through {through[0]}"
+    return f"{use.span.text} in slices of 32 through {_stage_name(context)}"
+
+
+def _stage_name(context: Context) -> str:
+    """Return a buffer that is declared for slices, or a name for one."""
+    found = [
+        name.name.text
+        for node in context.tree.buffers
+        for name in node.names
+        if any(isinstance(dim, ast.Number) for dim in node.dims)
+    ]
+    return found[0] if found else "stage"
 
 
 def _no_slices(context: Context, node: ast.Staged, op: Op) -> None:

@@ -133,7 +133,12 @@ def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Di
             Note(message=f"`{keeper}` keeps them", label=Label(span=other.span))
             for keeper, other in keepers
         ),
-        helps=tuple(f"place it in the role `{keeper}`" for keeper, _ in keepers[:1]),
+        helps=tuple(
+            f"place `{other.span.text}` before it"
+            if keeper == role
+            else f"place it in the role `{keeper}`"
+            for keeper, other in keepers[:1]
+        ),
     )
 
 
