@@ -87,7 +87,9 @@ def test_128_queries_with_more_staging_are_refused_with_the_bytes(columns, depth
     assert "232,448" in shown
 
 
-HELD = [(*shape, hold) for shape, hold in product(FITTING, (0, 1, 2)) if shape[0] * (hold + 1) <= 96]
+HELD = [
+    (*shape, hold) for shape, hold in product(FITTING, (0, 1, 2)) if shape[0] * (hold + 1) <= 96
+]
 
 
 @pytest.mark.parametrize("hold", [1, 2])
@@ -168,7 +170,9 @@ def test_buffers_that_are_to_share_a_place_share_it():
 
 
 def test_the_order_that_reads_dscores_before_they_are_there_is_refused():
-    shown = refusal(("compute { peel  probs[j]  dscores[j] }", "compute { peel  dscores[j]  probs[j] }"))
+    shown = refusal(
+        ("compute { peel  probs[j]  dscores[j] }", "compute { peel  dscores[j]  probs[j] }")
+    )
     assert "probabilities" in shown
 
 

@@ -99,7 +99,9 @@ def test_queries_without_keys_have_gradients_of_zero():
     assert dq[64:66].any(axis=(1, 2)).all() and dk.any() and dv.any()
 
 
-@pytest.mark.parametrize(("keys", "queries"), [((), ()), ((0, 0), (0, 0)), ((0,), (5,)), ((5,), (0,))])
+@pytest.mark.parametrize(
+    ("keys", "queries"), [((), ()), ((0, 0), (0, 0)), ((0,), (5,)), ((5,), (0,))]
+)
 def test_nothing_to_do_gives_zeros(keys, queries):
     dq, dk, dv = run("jagged", packed_inputs(keys, queries))
     assert dq.shape[0] == sum(queries) and dk.shape[0] == dv.shape[0] == sum(keys)

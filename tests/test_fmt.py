@@ -118,7 +118,11 @@ def test_every_construct_in_its_canonical_form():
 
 
 def test_a_new_line_moves_only_its_own_paragraph():
-    (text,) = (path.read_text() for path in SCHEDULES if path.parent.name == "schedules")
+    (text,) = (
+        path.read_text()
+        for path in SCHEDULES
+        if path.name == "fwd.sched" and path.parent.name == "schedules"
+    )
     new = "role a_much_longer_name[g] { warps 4 registers 184 } # new\n"
     before = text.splitlines()
     after = formatted(text.replace("  role mma", f"{new}  role mma", 1)).splitlines()

@@ -66,9 +66,7 @@ def _buffer_constants(program: Program, buffer: Buffer) -> Iterator[Constant]:
         )
     if staging is not None:
         comment = "columns of a slice on its way out"
-        yield Constant(
-            name=columns_name(buffer.name), value=str(buffer.shape[1]), comment=comment
-        )
+        yield Constant(name=columns_name(buffer.name), value=str(buffer.shape[1]), comment=comment)
         comment = "last slices, read into registers before they are staged"
         yield Constant(name=held_name(buffer.name), value=str(staging.hold), comment=comment)
     values = [program.algorithm.value(value) for value in buffer.holds]

@@ -127,8 +127,7 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
 def _are_together(program: Program, layout: Layout) -> bool:
     """Whether every group of buffers that is to share a place does."""
     return all(
-        len({layout.extents[leaf.buffer].root for leaf in group}) == 1
-        for group in program.together
+        len({layout.extents[leaf.buffer].root for leaf in group}) == 1 for group in program.together
     )
 
 

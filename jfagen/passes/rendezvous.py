@@ -31,9 +31,7 @@ def find_rendezvous(plan: Plan, layout: Layout) -> tuple[Site, ...]:
     return tuple(sorted(found))
 
 
-def _search(
-    plan: Plan, layout: Layout, role_program: RoleProgram, found: dict[Site, None]
-) -> None:
+def _search(plan: Plan, layout: Layout, role_program: RoleProgram, found: dict[Site, None]) -> None:
     steps = _STEPS + max((abs(use.offset) for use in role_program.loop), default=0)
     read: list[Extent] = []
     for move in tile_moves(plan.program, role_program, steps):

@@ -188,7 +188,12 @@ def _tile_differences(plan: Plan, placement: Placement, trace: Trace) -> list[Di
             continue
         name = tiles_name(buffer.name)
         tiles = trace.tiles.get(name)
-        wanted = (text_shape(buffer), buffer.dtype.bytes, copies(program, buffer), buffer.storage.value)
+        wanted = (
+            text_shape(buffer),
+            buffer.dtype.bytes,
+            copies(program, buffer),
+            buffer.storage.value,
+        )
         if tiles is None:
             found.append(Difference(0, f"`{name}` is not allocated"))
         elif (tiles.shape, tiles.element_bytes, tiles.number, tiles.storage) != wanted:

@@ -198,9 +198,7 @@ class _Walk:
             helps=(f"write it in the loop, in the block with {quoted(masking)}",),
         )
 
-    def _place_op(
-        self, node: ast.Op, role: Role, place: _Place, staged: ast.Staged | None
-    ) -> None:
+    def _place_op(self, node: ast.Op, role: Role, place: _Place, staged: ast.Staged | None) -> None:
         self.placed.busy.add(role.name)
         use = self._op(node, role, place)
         if use is not None:

@@ -224,9 +224,7 @@ def check_together(
     return tuple(found)
 
 
-def _group(
-    context: Context, node: ast.Apart | ast.Together, relation: str
-) -> tuple[Leaf, ...]:
+def _group(context: Context, node: ast.Apart | ast.Together, relation: str) -> tuple[Leaf, ...]:
     """Return the buffers that a line names; report one that it names twice."""
     if context.algorithm is None:
         return ()

@@ -51,9 +51,7 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
         columns, width = context.chosen(node.width).value, context.dims.get(source.dims[1], 128)
         pieces = width // columns if columns in SLICE_COLUMNS and columns <= width else 1
         found.append(
-            StagedOp(
-                node=node, op=ops[0], source=source, part=part, columns=columns, pieces=pieces
-            )
+            StagedOp(node=node, op=ops[0], source=source, part=part, columns=columns, pieces=pieces)
         )
     return tuple(found)
 
@@ -175,9 +173,11 @@ def _stage_name(context: Context) -> str:
 
 def _no_slices(context: Context, node: ast.Staged, op: Op) -> None:
     """Report slices of an op that does not go out in slices."""
-    names = [other.name for other in context.algorithm.ops if other.staged] if (
-        context.algorithm
-    ) else []
+    names = (
+        [other.name for other in context.algorithm.ops if other.staged]
+        if (context.algorithm)
+        else []
+    )
     rest = node.op.span.source.span(node.op.span.end, node.span.end)
     blanks = len(rest.text) - len(rest.text.lstrip())
     word = rest.source.span(rest.start + blanks, rest.start + blanks + len("in"))

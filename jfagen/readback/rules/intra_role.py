@@ -51,9 +51,7 @@ def _first(order: TextOrder, role: RoleText) -> Finding | None:
         elif action.kind is ActionKind.WAIT:
             read = [one for one in read if not _through(order, (role, index), one[2])]
         elif action.kind is ActionKind.READ:
-            read.append(
-                (where.spot(action.reads[0]), action.line, order.starts[role, index])
-            )
+            read.append((where.spot(action.reads[0]), action.line, order.starts[role, index]))
         elif action.kind is ActionKind.WRITE:
             spot = where.spot(action.writes[0])
             lines = [line for earlier, line, _ in read if earlier.overlaps(spot)]
