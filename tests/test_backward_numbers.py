@@ -1,4 +1,4 @@
-"""The backward's kernels sum the right gradients on the CPU machine: simulated, in every order tried."""
+"""The backward's kernels sum the right gradients on the CPU machine, in every order tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from jfagen.machine.trial import Problem, run_trial
 LENGTHS = (0, 1, 63, 64, 65, 127, 128, 129, 300)
 PACKED = (64, 0, 63, 1, 130, 65, 5, 129, 128)
 SEEDS = 20
-BROADCAST, JAGGED = compiled_instances("bwd")
+INSTANCES = {one.instance.suffix: one for one in compiled_instances("bwd")}
+BROADCAST, JAGGED = INSTANCES[""], INSTANCES["_jagged"]
 TEXTS = {"broadcast": BROADCAST.kernel.text, "jagged": JAGGED.kernel.text}
 
 
@@ -52,6 +53,21 @@ def test_query_rows_past_the_last_one_add_nothing(queries):
     right("broadcast", queries=queries, lengths=(5, 200, 0, 128), heads=1, policy="late")
 
 
+@pytest.mark.parametrize("suffix", INSTANCES)
+def test_every_instance_sums_the_right_gradients(suffix):
+    one = INSTANCES[suffix]
+    problem = Problem(
+        lengths=LENGTHS,
+        queries=130,
+        query_lengths=PACKED if "jagged" in suffix else None,
+        head_dim=one.program.problem.head_dim,
+        dtype="fp16" if "fp16" in suffix else "bf16",
+    )
+    for policy in ("random", "late", "at_once"):
+        result = run_trial(one.kernel.text, problem, policy=policy, sms=3)
+        assert result.right, (policy, result.errors)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_lengths(seed):
     draw = np.random.default_rng(seed)
@@ -70,8 +86,10 @@ def run(mode, inputs):
 def packed_inputs(keys, queries, spare=0):
     """Return random tensors of packed sequences; the last `spare` rows belong to none."""
     generator = torch.Generator().manual_seed(1)
-    shape = lambda rows: (rows, 2, 128)
-    make = lambda rows: torch.randn(shape(rows), generator=generator).to(torch.bfloat16)
+
+    def make(rows):
+        return torch.randn((rows, 2, 128), generator=generator).to(torch.bfloat16)
+
     kv, q = [0, *accumulate(keys)], [0, *accumulate(queries)]
     return {
         "dout": make(q[-1] + spare),

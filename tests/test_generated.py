@@ -36,12 +36,13 @@ def test_every_generated_file_has_its_schedule():
     assert found == made
 
 
-def test_every_instance_is_committed_as_the_schedule_gives_it():
-    for one in compiled_instances("hopper/fwd"):
-        path = ROOT / "generated" / f"hopper/fwd{one.instance.suffix}.py"
+@pytest.mark.parametrize("name", ["hopper/fwd", "bwd"])
+def test_every_instance_is_committed_as_the_schedule_gives_it(name):
+    for one in compiled_instances(name):
+        path = ROOT / "generated" / f"{name}{one.instance.suffix}.py"
         assert path.read_text() == one.kernel.text
-    assert len(compiled_instances("hopper/fwd")) == 8
-    assert len({one.kernel.digest for one in compiled_instances("hopper/fwd")}) == 8
+    assert len(compiled_instances(name)) == 8
+    assert len({one.kernel.digest for one in compiled_instances(name)}) == 8
 
 
 @pytest.mark.parametrize("name", [*SHIPPED, *STRANGERS])

@@ -145,6 +145,12 @@ def test_no_op_or_value_of_the_library_is_named_outside_it(path):
     assert not words & {algorithm.split(".")[1] for algorithm in ALGORITHMS}
 
 
+def test_no_algorithm_is_named_where_the_text_is_read():
+    for path in sorted((ROOT / "jfagen" / "readback").rglob("*.py")):
+        words = set(re.findall(r"[A-Za-z_]+", without_docstrings(path.read_text())))
+        assert not words & {algorithm.split(".")[1] for algorithm in ALGORITHMS}, short(path)
+
+
 def without_docstrings(text):
     tree = ast.parse(text)
     for node in ast.walk(tree):

@@ -167,20 +167,23 @@ def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> P
     A kernel takes those arguments that it has: of one q for all, or of packed queries.
     """
     tiles = list(range(len(trips)))
+    count, spare = len(trips), 2
     keys = constants["BLOCK_N"] - (0 if full else 1)
     short = 0 if full else 1
     queries = [max(steps * constants["BLOCK_M"] - short, 0) for steps in trips]
     return Probe(
         arguments={
-            "tile_sequences": tiles,
-            "block_starts": [*tiles, len(trips)],
-            "tile_count": [len(trips)],
-            "query_counts": queries,
-            "q_offsets": [0, *accumulate(queries)],
-            "kv_offsets": [keys * tile for tile in range(len(trips) + 1)],
+            # Ids past the last tile belong to a sequence without keys and queries.
+            "tile_sequences": [*tiles, *(count,) * spare],
+            "block_starts": [*tiles, count, count],
+            "tile_count": [count],
+            "query_counts": [*queries, 0],
+            "q_offsets": [0, *accumulate(queries), sum(queries)],
+            "kv_offsets": [*(keys * tile for tile in range(count + 1)), keys * count],
             "heads": 1,
         },
         tile_lists=frozenset({"tile_sequences"}),
+        spare=spare,
     )
 
 

@@ -160,10 +160,12 @@ class Probe:
     Attributes:
         arguments: scalars and the contents of integer arrays, by parameter.
         tile_lists: arrays of which a role reads one once for every tile that it works on.
+        spare: ids past the last tile that the arrays allow for, where a grid may be a bound.
     """
 
     arguments: dict[str, object]
     tile_lists: frozenset[str]
+    spare: int = 0
 
 
 #: (steps of each tile, named constants of the kernel, whether last steps are full) -> arguments.

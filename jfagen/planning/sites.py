@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..algorithm import Access, Engine, Op, Space
+from ..algorithm import Access, Engine, Space
 from ..semantics.program import GroupRef, OpUse, Program, Role, RoleProgram, Staging
 from ..types import Storage
 from .events import Site, Touch
-
 
 #: The point of an op in slices at which one is copied to its staging buffer.
 COPY = 1

@@ -74,6 +74,10 @@ class KernelText:
         check_counts(trace, self.default_warps)
         return trace
 
+    def spare_tiles(self, tiles: int) -> int:
+        """Return how many ids past the last of some tiles a grid may hold."""
+        return self.algorithm.probe((0,) * tiles, self.constants, False).spare
+
     def _space(self, recorder: Recorder) -> tuple[dict[str, Any], list[Any]]:
         """Return the file's names after its top level has run, and the list of its roles."""
         roles: list[Any] = []

@@ -143,7 +143,8 @@ def _check_sizes(context: Context, tree: Arrangement) -> None:
         unit = "columns" if context.buffers[host.buffer].storage is Storage.TMEM else "bytes"
         context.reporter.report(
             "bad-region",
-            f"`{wide.buffer}` needs {needed:,} {unit}, and the place of `{host.buffer}` has {room:,}",
+            f"`{wide.buffer}` needs {needed:,} {unit}, and the place of `{host.buffer}` has "
+            f"{room:,}",
             wide.span,
             helps=(f"write the widest first: `{wide.buffer} over {host.buffer}`",),
         )
@@ -244,7 +245,7 @@ def _group(context: Context, node: ast.Apart | ast.Together, relation: str) -> t
 
 
 def _is_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> bool:
-    """Whether the packer can move a buffer; report it if it lies in SMEM, or has a place already."""
+    """Whether the packer can move a buffer; report one in SMEM, or with a place already."""
     buffer = context.buffers[leaf.buffer]
     if buffer.storage is not Storage.TMEM:
         context.reporter.report(

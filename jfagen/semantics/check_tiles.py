@@ -97,7 +97,7 @@ def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     orders = context.algorithm.orders if context.algorithm else tuple(TileOrder)
     if order is None:
         return TileOrder(orders[0])
-    instead = f"write {quoted(_ORDERS[name] for name in reversed(orders))}"
+    instead = f"write {quoted(_ORDERS[TileOrder(name)] for name in reversed(orders))}"
     if order.kind.text not in orders:
         name = context.algorithm.name if context.algorithm else ""
         what = f"`order {order.kind.text}` of `{name}`"

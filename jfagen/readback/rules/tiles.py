@@ -2,7 +2,8 @@
 
 What: the walk of every role is executed for 1, 2, 3 and 5 SMs and 1, 2, 5 and 7 tiles; together the
 CTAs visit every tile once, all roles of a CTA the same ones; with cluster launch control there is
-one request a tile and none after a refusal.
+one request a tile and none after a refusal. Where a grid may be a bound, two ids more are handed
+out than there are tiles: whoever gets only such does nothing.
 
 Why: a tile that is left out keeps stale memory, one that is done twice races with itself.
 
@@ -37,18 +38,22 @@ def check(text: KernelText, walk: str) -> list[Finding]:
         text: the kernel.
         walk: how its tiles are dealt: `clc`, `one_per_cta`, or a static deal.
     """
+    bound = walk in ("clc", "one_per_cta")
     for number in TILES:
+        offered = number + (text.spare_tiles(number) if bound else 0)
         for ctas in SMS:
-            grid = number if walk in ("clc", "one_per_cta") else min(ctas, number)
-            found = _deal(text, walk, number, ctas, grid)
+            grid = offered if bound else min(ctas, number)
+            found = _deal(text, walk, number, offered, ctas, grid)
             if found is not None:
                 return [found]
     return []
 
 
-def _deal(text: KernelText, walk: str, number: int, ctas: int, grid: int) -> Finding | None:
+def _deal(
+    text: KernelText, walk: str, number: int, offered: int, ctas: int, grid: int
+) -> Finding | None:
     running = min(ctas, grid)
-    handed = _handed(number, running) if walk == "clc" else [None] * grid
+    handed = _handed(offered, running) if walk == "clc" else [None] * grid
     dealt: list[int] = []
     for index in range(running if walk == "clc" else grid):
         cta = Cta(index=index, number=grid, handed=handed[index])
@@ -59,9 +64,21 @@ def _deal(text: KernelText, walk: str, number: int, ctas: int, grid: int) -> Fin
         mine = walks.pop()
         if walk == "clc" and (wrong := _requests(trace, index, len(mine))) is not None:
             return wrong
+        if mine and min(mine) >= number and (wrong := _works(trace, index)) is not None:
+            return wrong
         dealt += mine
-    if sorted(dealt) != list(range(number)):
+    if sorted(dealt) != list(range(offered)):
         return Finding("tiles", (0,), f"{number} tiles on {ctas} SMs are dealt as {sorted(dealt)}")
+    return None
+
+
+def _works(trace: Trace, index: int) -> Finding | None:
+    """Return what a CTA does that got nothing but ids past the last tile."""
+    idle = (ActionKind.ASK, ActionKind.TAKE, ActionKind.DRAIN)
+    for actions in trace.actions.values():
+        for action in actions:
+            if action.kind not in idle:
+                return Finding("tiles", (action.line,), f"CTA {index} works past the last tile")
     return None
 
 
