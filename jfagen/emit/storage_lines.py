@@ -68,7 +68,8 @@ def _buffer_constants(program: Program, buffer: Buffer) -> Iterator[Constant]:
         comment = "columns of a slice on its way out"
         yield Constant(name=columns_name(buffer.name), value=str(buffer.shape[1]), comment=comment)
         comment = "last slices, read into registers before they are staged"
-        yield Constant(name=held_name(buffer.name), value=str(staging.hold), comment=comment)
+        if staging.hold:
+            yield Constant(name=held_name(buffer.name), value=str(staging.hold), comment=comment)
     values = [program.algorithm.value(value) for value in buffer.holds]
     sent = _is_sent(program, buffer)
     if (any(v.sliceable for v in values) or sent) and buffer.storage is not Storage.REG:
