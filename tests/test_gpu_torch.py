@@ -190,5 +190,5 @@ def test_a_backward_is_refused_in_words():
     q, k, v, kv, _ = small(False)
     q.requires_grad_()
     out = jfagen.attention(q, k, v, kv)
-    with pytest.raises(NotImplementedError, match=r"the backward of jfagen.attention is not built"):
+    with pytest.raises(NotImplementedError, match=r"has no kernel for compute capability 9\.0 yet"):
         out.sum().backward()

@@ -9,7 +9,8 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from . import arguments
-from .operator import attention_forward, compute
+from .autograd import attention_forward
+from .operator import compute
 from .plan import Plan
 
 
@@ -59,7 +60,8 @@ def attention(
 
     On GPUs that a generated kernel is built for (Hopper, B200) the kernel runs, without a host
     synchronisation; elsewhere a slower reference in plain torch. Results of a sequence do not
-    depend on its neighbours, bit for bit. Forward only.
+    depend on its neighbours, bit for bit. Differentiable once, in q, k and v; a gradient of lse
+    counts too. On a GPU dq is summed in float32 in an order that changes from run to run.
 
     Args:
         q: [M, H, D], the same queries for every sequence (broadcast mode); with `q_offsets`

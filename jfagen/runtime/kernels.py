@@ -10,7 +10,7 @@ from types import ModuleType
 
 import torch
 
-from ..kernels import FORWARDS, kernel_name
+from ..kernels import BACKWARDS, FORWARDS, kernel_name
 from ..paths import data_dir
 
 _TYPES = {torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -45,10 +45,31 @@ class Wanted:
 
 def forward_schedule(device: torch.device) -> str | None:
     """Return the schedule whose kernels run on a device; None where only the reference does."""
+    capability = _capability_of(device)
+    return None if capability is None else FORWARDS.get(capability)
+
+
+def backward_schedule(device: torch.device) -> str | None:
+    """Return the schedule whose kernels sum gradients on a device; None for the reference.
+
+    Raises:
+        NotImplementedError: the device's forward is a kernel, but its backward is not built.
+    """
+    capability = _capability_of(device)
+    if capability is None or capability in BACKWARDS or capability not in FORWARDS:
+        return None if capability is None else BACKWARDS.get(capability)
+    raise NotImplementedError(
+        f"the backward of jfagen.attention has no kernel for compute capability "
+        f"{'.'.join(map(str, capability))} yet; call it under torch.no_grad(), or use "
+        "jfagen.runtime.reference.reference, which torch differentiates"
+    )
+
+
+def _capability_of(device: torch.device) -> tuple[int, int] | None:
+    """Return the compute capability of a GPU; None for another device."""
     if device.type != "cuda":
         return None
-    index = torch.cuda.current_device() if device.index is None else device.index
-    return FORWARDS.get(_capability(index))
+    return _capability(torch.cuda.current_device() if device.index is None else device.index)
 
 
 @cache

@@ -66,12 +66,12 @@ def compute(
         with current(q.device):
             found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
     except RuntimeError:
-        _let_the_device_speak()
+        let_the_device_speak()
         raise
     return found[0], found[1]
 
 
-def _let_the_device_speak() -> None:
+def let_the_device_speak() -> None:
     """Wait for the device, which prints what a trap had to say before it reports the error."""
     with contextlib.suppress(RuntimeError):
         torch.cuda.synchronize()
@@ -118,13 +118,3 @@ def _for_tma(tensor: torch.Tensor) -> torch.Tensor:
     if dense and aligned and row > 0:
         return tensor
     return tensor.clone(memory_format=torch.contiguous_format)
-
-
-def _no_backward(context: object, *gradients: object) -> None:
-    raise NotImplementedError(
-        "the backward of jfagen.attention is not built; call it under torch.no_grad(), or use "
-        "jfagen.runtime.reference.reference, which torch differentiates"
-    )
-
-
-attention_forward.register_autograd(_no_backward)
