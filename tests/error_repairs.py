@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from error_repairs_backward import BACKWARD
+
 NEXT = "next clc asked by load"
 STATIC = "next static deal zigzag"
 NO_TURN = "leave it out, with its brackets"
@@ -234,55 +236,7 @@ REPAIRS = {
         ("next static", "next static deal zigzag"),
     ),
     "static_with_asker": ("drop `asked by load`", (" asked by load", "")),
-    # slices and their staging
-    "store_in_slices": ("write `store_out[g]` alone", (" in slices of 32 through out", "")),
-    "reduce_without_slices": (
-        "write `reduce_dq[j] in slices of 32 through stage`",
-        ("{ reduce_dq[j] }", "{ reduce_dq[j] in slices of 32 through stage }"),
-    ),
-    "slices_of_48": ("write 16, 32 or 64", ("slices of 48", "slices of 32")),
-    "hold_5": ("write 0, 1, 2, 3 or 4", ("hold 5", "hold 2")),
-    "stage_undeclared": ("did you mean `stage`?", ("through staging", "through stage")),
-    "stage_too_wide": ("write `[m, 32]`", ("f32[m, 64]", "f32[m, 32]")),
-    "stage_in_tmem": ("write `smem`", ("tmem stage", "smem stage")),
-    "stage_holds_q": ("drop `holds`", ("  holds q", "")),
-    "held_slices_over": ("write `registers 120` for `reduce`", ("registers 88", "registers 120")),
-    # of the backward
-    "backward_on_hopper": ("write `target sm_100a`", ("sm_90a", "sm_100a")),
-    "backward_in_groups": ("write `m 64`", ("m 64 x 2 as g", "m 64")),
-    "backward_longest_first": (
-        "write `order valid with block innermost`",
-        ("order longest_first by kv_length", "order valid with block innermost"),
-    ),
-    "rows_of_96": ("write 64 or 128", ("m 96 ", "m 64 ")),
-    "probs_on_16_warps": ("`warps 8`", ("warps 16", "warps 8")),
-    "reduce_on_8_warps": ("write `warps 4`", ("role reduce  { warps 8", "role reduce  { warps 4")),
-    "q_ring_of_one_hangs": (
-        "give `q` a depth of 2",
-        ("smem q     : bf16[m, d]", "smem q     : bf16[m, d]  depth 2"),
-    ),
-    "dscores_before_probs": (
-        "place `probs[j]` before it",
-        ("dscores[j]  probs[j]", "probs[j]  dscores[j]"),
-    ),
-    "dscores_a_step_late": ("the same step", ("dscores[j-1]", "dscores[j]")),
-    "finish_dk_before_the_loop": (
-        "after the loop",
-        ("  compute { finish_dk }\n  load", "  load"),
-        ("compute { finish_dv }", "compute { finish_dv  finish_dk }"),
-    ),
-    # shared places
-    "dq_over_dpt": ("`dq over dpt`", ("dpt over dq", "dq over dpt")),
-    "together_in_a_region": ("keep one of the two", ("  together { s, p }\n", "")),
-    "together_of_one": ("name another buffer", ("together { dq }", "together { dpt, dst }")),
-    "together_with_itself": ("drop one `dq`, or name another", ("{ dq, dq }", "{ dpt, dst }")),
-    "together_in_smem": ("write a `region`", ("  together { q, do }\n", "")),
-    "together_and_apart": ("drop one of the two", ("  apart { dpt, dst }\n", "")),
-    "together_of_two_depths": ("one depth", ("bf16[n, m]  depth 2", "bf16[n, m]")),
-    "together_too_late": (
-        "place `dq[j-1]` before `st[j]`",
-        ("{ st[j]  dk[j-1]  dq[j-1]  dpt[j]", "{ dk[j-1]  dq[j-1]  st[j]  dpt[j]"),
-    ),
+    **BACKWARD,
     # what is not built yet
     "later_f32_inputs": ("write `dtype bf16`", ("dtype f32", "dtype bf16")),
     "later_causal": ("write `mask none`", ("mask causal", "mask none")),

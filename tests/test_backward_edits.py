@@ -102,7 +102,9 @@ def test_128_queries_with_more_staging_are_refused_with_the_bytes(columns, depth
 
 
 HELD = [
-    (*shape, hold) for shape, hold in product(FITTING, (0, 1, 2)) if shape[0] * (hold + 1) <= 96
+    (*shape, hold)
+    for shape, hold in product(FITTING, (0, 1, 2))
+    if shape[0] * min(hold + 1, 128 // shape[0]) <= 112
 ]
 
 
@@ -110,7 +112,7 @@ HELD = [
 def test_128_queries_cannot_hold_slices_of_64_columns(hold):
     shown = refusal(*WIDE, *staged(64, 1, hold))
     assert "register-tiles" in shown
-    assert f"`stage` takes {64 * (hold + 1)}: {hold + 1} slices" in shown
+    assert "`stage` takes 128: 2 slices" in shown
 
 
 @pytest.mark.slow
@@ -196,7 +198,7 @@ def test_one_slot_for_q_is_refused_with_the_circle():
 
 
 def test_held_slices_need_registers():
-    shown = refusal(*staged(64, 1, 2), ("registers 136", "registers 88"))
+    shown = refusal(*staged(64, 1, 2), ("registers 136", "registers 80"))
     assert "register-tiles" in shown
-    assert "write `registers 120` for `reduce`" in shown
-    assert "with `hold 1` they fit" in shown
+    assert "write `registers 88` for `reduce`" in shown
+    assert "with `hold 0` they fit" in shown

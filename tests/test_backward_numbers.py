@@ -126,6 +126,18 @@ def test_nothing_to_do_gives_zeros(keys, queries):
     assert not dq.any() and not dk.any() and not dv.any()
 
 
+def test_the_mask_keeps_overflow_out_of_dq():
+    """Past the last key scores are 0: where all others are very negative exp(-lse) is infinite."""
+    inputs = packed_inputs((40,), (70,))
+    inputs["q"], inputs["k"] = torch.ones_like(inputs["q"]), -torch.ones_like(inputs["k"])
+    inputs |= {"scale": 1.0, "lse": torch.full((70, 2), -128.0 + float(np.log(40)))}
+    dq, dk, dv = run("jagged", inputs)
+    assert np.isfinite(dq).all() and np.isfinite(dk).all() and np.isfinite(dv).all()
+    bare = TEXTS["jagged"].replace("probs = mask_rows(probs, key_count - first_key)", "pass")
+    outcome = simulate(bare, inputs=inputs, entry="backward", sms=2)
+    assert not np.isfinite(outcome.outputs[0]).all(), "without the mask it shows"
+
+
 @pytest.mark.parametrize("sms", [1, 2, 3, 5])
 @pytest.mark.parametrize("mode", TEXTS)
 def test_any_number_of_sms_adds_every_block_of_keys_once(mode, sms):

@@ -63,6 +63,8 @@ def _tree_text(
     if isinstance(tree, Leaf):
         holds = program.buffer(tree.buffer).holds
         held = f" ({' and '.join(holds)} in turn)" if holds != (tree.buffer,) else ""
+        if program.algorithm.value(holds[0]).staging:
+            held = " (slices on their way out)"
         return f"{tree.buffer}{index}{held}"
     parts = []
     for part in tree.parts:

@@ -125,9 +125,12 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
 
 
 def _are_together(program: Program, layout: Layout) -> bool:
-    """Whether every group of buffers that is to share a place does."""
+    """Whether every two buffers of a group that is to share columns do."""
+    extents = layout.extents
     return all(
-        len({layout.extents[leaf.buffer].root for leaf in group}) == 1 for group in program.together
+        extents[one.buffer].overlaps(extents[other.buffer])
+        for group in program.together
+        for one, other in combinations(group, 2)
     )
 
 
@@ -197,7 +200,9 @@ def _tree(program: Program, host: str, guests: list[str]) -> Arrangement:
     def leaf(name: str) -> Leaf:
         return Leaf(buffer=name, span=program.buffer(name).span)
 
-    widths = [(name, program.buffer(name).columns) for name in guests]
+    # The widest first: each part of a shelf is aligned to its own width.
+    ordered = sorted(guests, key=lambda name: -program.buffer(name).columns)
+    widths = [(name, program.buffer(name).columns) for name in ordered]
     shelves = first_fit(widths, program.buffer(host).columns)
     parts = [
         leaf(shelf[0]) if len(shelf) == 1 else Beside(parts=tuple(leaf(name) for name in shelf))

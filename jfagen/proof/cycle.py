@@ -16,6 +16,7 @@ from ..passes.needed import Illegal, needed_families
 from ..passes.placement import place
 from ..planning import Event, EventKind, Plan, Site, make_plan
 from ..semantics.program import Buffer, OpUse
+from .refit import legal_placement
 
 #: How many more slots are tried when a deeper ring may help.
 MORE_SLOTS = 3
@@ -230,7 +231,10 @@ def _reads(event: Event, value: str) -> bool:
 def _helps(plan: Plan, say: _Words, hops: list[_Hop]) -> tuple[str, ...]:
     runs_first, runs_later = hops[-1].second, hops[0].first
     assert runs_first.use is not None and runs_later.use is not None
-    helps = [*_closer(plan, say, runs_first, runs_later), *_deeper(plan, hops)]
+    closer, deeper = _closer(plan, say, runs_first, runs_later), _deeper(plan, hops)
+    # A first step of several is only said where nothing else helps.
+    alone = deeper and not _is_legal(plan, runs_first, runs_first.use, runs_later.use)
+    helps = deeper if alone else [*closer, *deeper]
     return tuple(helps) or ("place the ops in the order in which data flows",)
 
 
@@ -251,6 +255,19 @@ def _closer(plan: Plan, say: _Words, runs_first: Event, runs_later: Event) -> li
     written = f"`{head}[{plan.program.loop_symbol}{f'{offset:+d}' if offset else ''}]`"
     where = "" if stands_before else f", before `{one.span.text}`"
     return [f"let `{head}` run closer: write {written}{where}"]
+
+
+def _is_legal(plan: Plan, event: Event, one: OpUse, other: OpUse) -> bool:
+    """Whether the order is right once an op stands before another one of its role."""
+    program = plan.program
+    role_program = program.program_of(event.actor.role)
+    if one not in role_program.loop or other not in role_program.loop:
+        return True
+    rest = [use for use in role_program.loop if use is not other]
+    at = next(index for index, use in enumerate(rest) if use is one)
+    changed = replace(role_program, loop=(*rest[:at], other, *rest[at:]))
+    programs = tuple(changed if old is role_program else old for old in program.role_programs)
+    return legal_placement(replace(program, role_programs=programs)) is not None
 
 
 def _index(plan: Plan, event: Event, use: OpUse) -> int:

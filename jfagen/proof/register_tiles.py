@@ -45,7 +45,7 @@ def register_tiles(program: Program, role_program: RoleProgram) -> list[Register
             if any(access.value in buffer.holds for access in use.op.accesses())
         ]
         if staging is not None and staging.buffer == buffer.name:
-            copies = staging.hold + 1
+            copies = min(staging.hold + 1, staging.pieces)
         elif buffer.storage is Storage.REG and uses:
             groups = {group for use in uses for group in use.groups}
             copies = 1 if role.replicas > 1 else max(len(groups), 1)

@@ -156,8 +156,10 @@ def words(action: Action) -> str:
             parts.append(
                 f"{verb} `{region.array}[{region.copy}]` {region.start}..{region.stop - 1}"
             )
-    if action.kind is ActionKind.MMA:
+    if action.kind in (ActionKind.MMA, ActionKind.STORE):
         parts.append("accumulating" if action.accumulates else "overwriting")
+    if action.kind in (ActionKind.DRAIN, ActionKind.JOIN):
+        parts.append(f"until {action.value} are in flight")
     if action.tensor:
         parts.append(f"`{action.tensor}`")
     return " ".join(parts)

@@ -134,8 +134,9 @@ class ExpectedTrace:
                     ]
                 return
             case Engine.STORE:
-                self.actions.append(Action(ActionKind.STORE, 0, reads=reads))
-                if use.staging is None:
+                adds = use.staging is not None
+                self.actions.append(Action(ActionKind.STORE, 0, reads=reads, accumulates=adds))
+                if not adds:
                     self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA if self.program.joins(use.op):
                 self.actions.append(Action(ActionKind.MMA, 0, reads=reads, joined=True))

@@ -190,7 +190,13 @@ class Extensions:
         self, descriptor: str, view: View, coordinates: object, store_reduce: str = ""
     ) -> None:
         """Record a TMA store, or one that adds to what is there."""
-        self._recorder.act(ActionKind.STORE, reads=(view.region,), tensor=descriptor)
+        if store_reduce not in ("", "add"):
+            what = f"a store that reduces by `{store_reduce}`"
+            raise ReadbackError(f"{what} cannot be read back", self._recorder.line())
+        adds = bool(store_reduce)
+        self._recorder.act(
+            ActionKind.STORE, reads=(view.region,), tensor=descriptor, accumulates=adds
+        )
 
     def async_descriptor_store_wait(self, pending: int) -> None:
         """Record that the role waits for its stores to have read their tiles."""

@@ -69,7 +69,7 @@ class Action:
         reads, writes: what it touches.
         joined: whether the role waits for a matmul itself: its result lies in registers.
         commits: barriers that an MMA arrives on when it and all before it are through.
-        accumulates: whether an MMA adds to what is there.
+        accumulates: whether an MMA or a store adds to what is there.
         tensor: the global tensor that a load, a store or a global store names.
     """
 

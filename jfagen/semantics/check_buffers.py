@@ -10,7 +10,7 @@ from ..syntax import ast
 from ..types import DType, Storage
 from .context import Context, first_word
 from .program import Buffer, Problem
-from .staging import SLICE_COLUMNS, StagedOp, sends, staged_ops
+from .staging import SLICE_COLUMNS, StagedOp, lacks_stage, staged_ops
 
 #: The deepest ring; slots beyond it never fit.
 MOST_SLOTS = 16
@@ -32,7 +32,9 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
             if name.name.text in context.buffers:
                 context.twice("buffer", name.name, context.buffers[name.name.text].span)
                 continue
+            value = name.name.text in {value.name for value in algorithm.values}
             through = [one for one in staged if one.node.through.text == name.name.text]
+            through = [] if value else through
             if not through and _is_lost_stage(context, node, name):
                 context.broken = True
             elif through:
@@ -57,7 +59,9 @@ def _is_lost_stage(context: Context, node: ast.Buffer, name: ast.BufferName) -> 
     algorithm = context.algorithm
     known = {value.name for value in algorithm.values} if algorithm is not None else set()
     strange = not node.holds and name.name.text not in known
-    return strange and any(isinstance(dim, ast.Number) for dim in node.dims) and sends(context)
+    return (
+        strange and any(isinstance(dim, ast.Number) for dim in node.dims) and lacks_stage(context)
+    )
 
 
 def _staging_buffer(
@@ -367,7 +371,8 @@ def _holder_helps(
         alike = (first.space, first.dims, first.grouped, first.element) == (
             *(value.space, value.dims, value.grouped, value.element),
         )
-        if value.space is Space.STEP and buffer.storage is Storage.SMEM and alike:
+        in_smem = buffer.storage is Storage.SMEM and Storage.SMEM in memories(context, value)
+        if value.space is Space.STEP and in_smem and alike:
             both = ", ".join([*buffer.holds, value.name])
             return (f"let `{buffer.name}` hold it: `holds {both}`",)
     symbol = context.tile.group_symbol if context.tile and value.grouped else None

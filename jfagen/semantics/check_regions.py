@@ -210,15 +210,8 @@ def check_together(
     inside = {leaf.buffer: leaf for region in regions for leaf in leaves(region.tree)}
     for node in context.tree.together:
         group = _group(context, node, "share its place with")
-        if len(group) < 2:
-            context.reporter.report(
-                "bad-region",
-                "at least two buffers share a place",
-                first_word(node.span),
-                helps=("name another buffer, or drop it",),
-            )
-        next((leaf for leaf in group if not _is_free(context, leaf, inside)), None)
-        for one, other in combinations(group, 2):
+        free = all(_is_free(context, leaf, inside) for leaf in group)
+        for one, other in combinations(group, 2) if free else ():
             _check_pair(context, one, other, apart)
         inside |= {leaf.buffer: leaf for leaf in group}
         found.append(group)
@@ -241,6 +234,13 @@ def _group(context: Context, node: ast.Apart | ast.Together, relation: str) -> t
                 helps=(f"drop one `{leaf.buffer}`, or name another buffer",),
             )
         group.append(leaf)
+    if len(node.buffers) < 2 and group:
+        context.reporter.report(
+            "bad-region",
+            f"`{group[0].buffer}` alone cannot {relation.rsplit(' ', 1)[0]}",
+            first_word(node.span),
+            helps=("name another buffer, or drop the line",),
+        )
     return tuple(group)
 
 

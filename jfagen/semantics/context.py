@@ -102,10 +102,7 @@ class Context:
                 f"the tile has one group and no index `{index.text}`",
                 index.span,
                 notes=(Note(message="the tile", label=Label(span=self.tile.span)),),
-                helps=(
-                    f"write `m {self.tile.m} x 2 as {index.text}` for two groups, or leave "
-                    f"`[{index.text}]` out everywhere",
-                ),
+                helps=(self._no_index(index.text, self.tile),),
             )
         else:
             self.reporter.report(
@@ -116,6 +113,14 @@ class Context:
                 helps=(f"write `[{symbol}]`",),
             )
         return True
+
+    def _no_index(self, symbol: str, tile: TileShape) -> str:
+        """Return what to do about an index where there is one group."""
+        leave = f"leave `[{symbol}]` out everywhere"
+        algorithm = self.algorithm
+        if algorithm is not None and not any(value.grouped for value in algorithm.values):
+            return leave
+        return f"write `m {tile.m} x 2 as {symbol}` for two groups, or {leave}"
 
     @property
     def groups_known(self) -> bool:

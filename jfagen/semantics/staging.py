@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..algorithm import Algorithm, Mode, Op, Value
-from ..diagnostics import did_you_mean, listed, quoted
+from ..diagnostics import Label, Note, did_you_mean, listed, quoted
 from ..syntax import ast
 from .context import Context
-from .program import OpUse, Staging
+from .program import Buffer, OpUse, Staging
 
 #: Columns of a slice: 64 to 256 bytes of float32 a row, which TMA takes in one or two boxes.
 SLICE_COLUMNS = (16, 32, 64)
@@ -56,12 +56,14 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
     return tuple(found)
 
 
-def sends(context: Context) -> bool:
-    """Whether the schedule places an op that goes out in slices, however it says so."""
+def lacks_stage(context: Context) -> bool:
+    """Whether an op is placed that goes out in slices, but through no buffer that is declared."""
     names = {op.name for op in context.algorithm.ops if op.staged} if context.algorithm else set()
+    declared = {name.name.text for node in context.tree.buffers for name in node.names}
     return any(
-        isinstance(step, ast.Op | ast.Staged)
-        and (step.op.name if isinstance(step, ast.Staged) else step.name).text in names
+        step.through.text not in declared
+        if isinstance(step, ast.Staged)
+        else isinstance(step, ast.Op) and step.name.text in names
         for item in context.tree.program
         for block in (item.blocks if isinstance(item, ast.Loop) else (item,))
         for step in block.steps
@@ -133,6 +135,9 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
     if buffer is None:
         _no_stage(context, staged)
         return None
+    if staged.part.name not in buffer.holds:
+        _holds_a_value(context, staged, buffer)
+        return None
     staging = Staging(
         buffer=buffer.name,
         pieces=staged.pieces,
@@ -141,8 +146,23 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
     return replace(use, staging=staging)
 
 
+def _holds_a_value(context: Context, staged: StagedOp, buffer: Buffer) -> None:
+    context.reporter.report(
+        "bad-stage",
+        f"`{buffer.name}` holds `{buffer.holds[0]}`, slices need a ring of their own",
+        staged.node.through.span,
+        notes=(Note(message="declared here", label=Label(span=buffer.span)),),
+        helps=(f"write another name, and add `{_declaration(staged, 'stage')}`",),
+    )
+
+
+def _declaration(staged: StagedOp, name: str) -> str:
+    """Return the line that declares a ring of staging buffers."""
+    return f"smem {name} : f32[{staged.part.dims[0]}, {staged.columns}]  depth 2"
+
+
 def _no_stage(context: Context, staged: StagedOp) -> None:
-    through, shape = staged.node.through, f"{staged.part.dims[0]}, {staged.columns}"
+    through = staged.node.through
     declared = [name.name.text for node in context.tree.buffers for name in node.names]
     if through.text in declared:
         return
@@ -151,7 +171,7 @@ def _no_stage(context: Context, staged: StagedOp) -> None:
         f"there is no buffer `{through.text}`",
         through.span,
         helps=did_you_mean(through.text, declared)
-        or (f"add `smem {through.text} : f32[{shape}]  depth 2`",),
+        or (f"add `{_declaration(staged, through.text)}`",),
     )
 
 
