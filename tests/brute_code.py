@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from brute_gradients import GradientMeaning
 from brute_meaning import Cells, Meaning, Touch
 
-from jfagen.readback.trace import ActionKind, Trace
+from jfagen.readback.trace import ActionKind, RoleText, Trace
+
+WARP_THREADS = 32
 
 
 class Found(Exception):
@@ -30,7 +33,9 @@ class Code:
 
 def code_of(trace: Trace, groups: int) -> Code:
     """Return a trace ready to run."""
-    cells, meaning = Cells(trace), Meaning(trace, groups)
+    sums_gradients = "dq_tiles" in trace.tiles
+    meaning = GradientMeaning(trace) if sums_gradients else Meaning(trace, groups)
+    cells = Cells(trace)
     numbers: dict[object, int] = {}
     counts: list[tuple[str, int]] = []
 
@@ -44,14 +49,28 @@ def code_of(trace: Trace, groups: int) -> Code:
         return numbers[signal]
 
     steps = [
-        _role_steps(actions, cells, meaning, barrier, role.replica)
+        _role_steps(
+            [action for action in actions if not _meets_itself(trace, role, action)],
+            cells,
+            meaning,
+            barrier,
+            role.replica,
+        )
         for role, actions in trace.actions.items()
     ]
     names = [f"{role.name}[{role.replica}]" for role in trace.actions]
     return Code(trace.trips, names, steps, counts)
 
 
-def _role_steps(actions, cells: Cells, meaning: Meaning, barrier, replica: int) -> list[tuple]:
+def _meets_itself(trace: Trace, role: RoleText, action) -> bool:
+    """Whether the warps of one role meet: it is one party here."""
+    threads = WARP_THREADS * (role.warps or trace.default_warps)
+    return action.kind is ActionKind.MEET and action.value == threads
+
+
+def _role_steps(
+    actions, cells: Cells, meaning: Meaning | GradientMeaning, barrier, replica: int
+) -> list[tuple]:
     steps: list[tuple] = []
     for action, following in zip_longest(actions, actions[1:]):
         kind, line = action.kind, action.line
@@ -88,7 +107,7 @@ def _role_steps(actions, cells: Cells, meaning: Meaning, barrier, replica: int) 
     return steps
 
 
-def _matmul(action, cells: Cells, meaning: Meaning, replica: int) -> Touch:
+def _matmul(action, cells: Cells, meaning: Meaning | GradientMeaning, replica: int) -> Touch:
     if action.joined:
         operands = meaning.joined(action, replica)
         return Touch(

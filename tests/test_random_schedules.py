@@ -27,6 +27,7 @@ from brute_verdicts import (
 )
 from builders import SHIPPED, compiled, edited
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from random_backward import backward_schedules
 from random_schedules import schedules
 
 from jfagen.diagnostics import CompileError, SourceFile
@@ -38,6 +39,7 @@ from jfagen.readback.kernel_text import parse_kernel
 #: Schedules of the slow run: chunks of their own seeds, so that several processes share them.
 CHUNKS, CHUNK = 20, 150
 QUICK_CHUNKS, QUICK_CHUNK = 2, 50
+BACKWARDS, BACKWARD_CHUNKS = 30, 4
 MACHINE_CHUNKS, MACHINE_CHUNK = 4, 40
 PROGRESS = 50
 #: Every so many schedules all pairs and many triples of tiles are run.
@@ -97,7 +99,7 @@ def for_each(examples, number, count, work):
     run()
 
 
-def campaign(number, count, capsys, **effort):
+def campaign(number, count, capsys, examples=None, **effort):
     """Compare both verdicts on `count` schedules; return the tally after printing it."""
     tally = Tally()
     start = time.perf_counter()
@@ -114,7 +116,7 @@ def campaign(number, count, capsys, **effort):
                 f"{len(tally.disagreements)} disagreements, {time.perf_counter() - start:.0f} s",
             )
 
-    for_each(schedules(), number, count, work)
+    for_each(schedules() if examples is None else examples, number, count, work)
     say(capsys, f"chunk {number}:\n{tally.lines()}")
     return tally
 
@@ -142,6 +144,45 @@ def test_prover_and_brute_force_agree(number, capsys):
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_prover_and_brute_force_agree_on_thousands(number, capsys):
     check(campaign(number, CHUNK, capsys, pairs=8, triples=6))
+
+
+def check_backwards(tally):
+    """Assert that nothing disagrees, and that enough was accepted to be worth comparing."""
+    assert not tally.disagreements, "\n\n".join(tally.disagreements)
+    assert tally.counts["refused by the checker"] <= tally.counts["schedules"] // 10
+    assert tally.counts["accepted"] >= tally.counts["schedules"] // 10
+
+
+def test_prover_and_brute_force_agree_on_backwards(capsys):
+    check_backwards(campaign(2000, BACKWARDS, capsys, backward_schedules()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(BACKWARD_CHUNKS))
+def test_prover_and_brute_force_agree_on_hundreds_of_backwards(number, capsys):
+    check_backwards(campaign(2001 + number, CHUNK, capsys, backward_schedules()))
+
+
+@pytest.mark.slow
+def test_the_machine_agrees_on_backwards(capsys):
+    """What the prover accepts sums the right gradients in every order that is tried."""
+    right = 0
+
+    def work(text):
+        nonlocal right
+        try:
+            kernel = compile_source(SourceFile(path="random.sched", text=text)).kernel.text
+        except CompileError:
+            return
+        problem = trial.Problem(lengths=(129, 0, 64, 300), queries=130, heads=1, head_dim=64)
+        for policy in ("late", "at_once", "random"):
+            result = trial.run_trial(kernel, problem, policy=policy, sms=2)
+            assert result.right, (text, policy, result.errors, result.outcome.text())
+        right += 1
+
+    for_each(backward_schedules(), 3000, MACHINE_CHUNK, work)
+    say(capsys, f"{right} of {MACHINE_CHUNK} random backwards accepted, all of them right")
+    assert right >= MACHINE_CHUNK // 10
 
 
 @pytest.mark.slow
