@@ -27,7 +27,7 @@ PLACES = (
     "  region scores { st over pt }\n",
     "  apart { dpt, dst }\n",
     "  together { st, pt }\n",
-    "  region place { dq over (dpt, pt, dst) }\n",
+    "  region place { dpt over dq }\n",
 )
 
 
@@ -65,6 +65,9 @@ def random_backward(draw: random.Random) -> str:
     draw.shuffle(finishes)
     storer = draw.choice(("store", "store", "load"))
     warps = draw.choice((4, 8))
+    place = draw.choice(PLACES)
+    # Buffers of one place have one depth.
+    ds, dq = ("" if name in place else deep(draw, 2) for name in ("dst", "dq"))
     reduce = f"{step('reduce_dq', draw.choice((0, 0, -1)))} in slices of {columns} through stage"
     held = min(hold, 64 // columns)
     store_role = "  role store   { warps 1  registers 24 }\n" if storer == "store" else ""
@@ -89,10 +92,10 @@ def random_backward(draw: random.Random) -> str:
   tmem st  : f32[n, m]
   tmem pt  : bf16[n, m]
   tmem dpt : f32[n, m]
-  tmem dst : bf16[n, m]{deep(draw, 2)}
+  tmem dst : bf16[n, m]{ds}
   tmem dk, dv : f32[n, d]
-  tmem dq  : f32[m, d]{deep(draw, 2)}
-{draw.choice(PLACES)}  load {{ load_k  load_v }}
+  tmem dq  : f32[m, d]{dq}
+{place}  load {{ load_k  load_v }}
   loop j over q {{
     load    {{ {"  ".join(step(*one) for one in loads)} }}
     mma     {{ {"  ".join(step(*one) for one in matmuls)} }}
