@@ -51,6 +51,11 @@ def assigned(path, name):
     raise AssertionError(f"{short(path)} has no {name}")
 
 
+def host(path):
+    """The function that people call: its name is the last word of the algorithm's."""
+    return function(path, assigned(path, "ALGORITHM").split(".")[-1])
+
+
 def test_every_hopper_kernel_is_reached_and_every_reachable_one_is_there():
     names = {Wanted(FORWARDS[9, 0], *instance).name for instance in INSTANCES}
     assert names == {f"hopper/{path.stem}" for path in HOPPER} and len(names) == len(INSTANCES)
@@ -167,7 +172,7 @@ def test_no_count_of_multiprocessors_in_the_text(path):
 def descriptors(path):
     """Name of every descriptor of the host part, and the call that makes it."""
     made = {}
-    for node in ast.walk(function(path, "forward")):
+    for node in ast.walk(host(path)):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func)
             if called in ("create_ragged_descriptor", "TensorDescriptor.from_tensor"):
@@ -189,17 +194,21 @@ def coordinates(path):
 def test_packed_tensors_are_read_and_written_through_descriptors_that_clip(path):
     """The last tile of a sequence must not reach into the next one."""
     signature = assigned(path, "SIGNATURE")
-    packed = {"k_desc": "key", "v_desc": "key"}
-    if "q_offsets" in signature:
-        packed |= {"q_desc": "query", "out_desc": "query"}
     made = descriptors(path)
     assert set(made) == {name for name, kind in signature.items() if "tensordesc" in kind}
+    packed = dict.fromkeys({"k_desc", "v_desc", "dk_desc", "dv_desc"} & set(made), "key")
+    if "q_offsets" in signature or "q_bounds" in signature:
+        queries = {"q_desc", "out_desc", "do_desc", "dq_desc"} & set(made)
+        packed |= dict.fromkeys(queries, "query")
+    assert {"q_desc", "k_desc", "v_desc"} <= set(made)
     for name, called in made.items():
         assert (called == "create_ragged_descriptor") == (name in packed), name
     used = list(coordinates(path))
     assert {name for name, _ in used} == set(made)
     for name, where in used:
-        clips = f"ragged_rows({packed.get(name)}_start, {packed.get(name)}_count,"
+        # A piece of a row of the gradient of Q starts at a column of its head.
+        rows = "ragged_columns" if name == "dq_desc" else "ragged_rows"
+        clips = f"{rows}({packed.get(name)}_start, {packed.get(name)}_count,"
         assert where.startswith(clips if name in packed else "["), (name, where)
 
 
@@ -232,6 +241,14 @@ def walks(path):
     return [role_walk(path, role) for role in roles]
 
 
+def walk_of(loop, body):
+    """The loop over tiles with another body; a bounded one counts from the program by the grid."""
+    if isinstance(loop, ast.While):
+        return ast.While(loop.test, body, [])
+    assert ast.unparse(loop.target) == "tile"
+    return ast.For(loop.target, loop.iter, body, [])
+
+
 def role_walk(path, role):
     names = {"tile", "stride", "clc_phase"}
 
@@ -248,12 +265,12 @@ def role_walk(path, role):
 
     visit = ast.parse("visit(tile)").body
     before = moves(role.body)
-    loops = [node for node in role.body if isinstance(node, ast.While)]
-    inner = [ast.While(node.test, [*visit, *moves(node.body)], []) for node in loops]
-    assert len(loops) <= 1 and before
+    loops = [node for node in role.body if isinstance(node, ast.While | ast.For)]
+    inner = [walk_of(node, [*visit, *moves(node.body)]) for node in loops]
+    assert len(loops) <= 1 and (before or loops)
     module = ast.Module([*before, *(inner or visit)], [])
     known = {n.id for n in ast.walk(module) if isinstance(n, ast.Name)}
-    assert known <= names | {"tl", "tlx", "tiles", "visit", "next_tile"}
+    assert known <= names | {"tl", "tlx", "tiles", "visit", "next_tile", "range"}
     return compile(ast.fix_missing_locations(module), str(path), "exec")
 
 
@@ -300,11 +317,18 @@ walks_of = cache(walks)
 def test_the_grid_follows_from_the_device_and_the_batch(path):
     launch = next(
         ast.unparse(node.func.slice)
-        for node in ast.walk(function(path, "forward"))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+        for node in ast.walk(host(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Subscript)
+        and ast.unparse(node.func.value) == assigned(path, "KERNEL")
     )
-    source = ast.unparse(function(path, "forward"))
-    legal = ("grid = (count,)", "grid = (min(sms, count),)")
+    source = ast.unparse(host(path))
+    legal = (
+        "grid = (count,)",
+        "grid = (min(sms, count),)",
+        "grid = (tile_sequences.numel() * heads,)",
+        "grid = (sms or torch.cuda.get_device_properties(q.device).multi_processor_count,)",
+    )
     assert launch == "(sms,)" or (launch == "grid" and any(grid in source for grid in legal))
 
 
