@@ -10,75 +10,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 
-from .model import Algorithm, Element, Engine, Extent, Op, Point, Probe, Space, Value
-from .table import SMEM, TMEM, read, update, value, write
+from .model import Access, Algorithm, Element, Engine, Extent, Op, Point, Probe, Space
+from .table import ROWS, SMEM, read, update, value, write
 
 _KEYS = ("n", "d")
 _QUERIES = ("m", "d")
 _SCORES = ("n", "m")
 
 
-def _one(
-    name: str,
-    dims: tuple[str, ...],
-    space: Space,
-    *,
-    f32: bool = False,
-    tmem: bool = False,
-    staging: bool = False,
-) -> Value:
-    """Return a value that all query rows share: there are no groups."""
-    return value(
-        name,
-        dims,
-        Element.F32 if f32 else Element.INPUT,
-        space,
-        TMEM if tmem else SMEM,
-        grouped=False,
-        staging=staging,
-    )
-
-
 VALUES = (
-    _one("k", _KEYS, Space.TILE),
-    _one("v", _KEYS, Space.TILE),
-    _one("q", _QUERIES, Space.STEP),
-    _one("do", _QUERIES, Space.STEP),
-    _one("lse", ("m",), Space.STEP, f32=True),
-    _one("delta", ("m",), Space.STEP, f32=True),
-    _one("st", _SCORES, Space.STEP, f32=True, tmem=True),
-    _one("pt", _SCORES, Space.STEP, tmem=True),
-    _one("dpt", _SCORES, Space.STEP, f32=True, tmem=True),
-    _one("dst", _SCORES, Space.STEP, tmem=True),
-    _one("ds", _SCORES, Space.STEP),
-    _one("dv", _KEYS, Space.TILE, f32=True, tmem=True),
-    _one("dk", _KEYS, Space.TILE, f32=True, tmem=True),
-    _one("dq", _QUERIES, Space.STEP, f32=True, tmem=True),
-    _one("dq_slice", _QUERIES, Space.STEP, f32=True, staging=True),
-    _one("dv_out", _KEYS, Space.TILE),
-    _one("dk_out", _KEYS, Space.TILE),
+    value("k", _KEYS, Element.INPUT, Space.TILE, SMEM),
+    value("v", _KEYS, Element.INPUT, Space.TILE, SMEM),
+    value("q", _QUERIES, Element.INPUT, Space.STEP, SMEM, grouped=False),
+    value("do", _QUERIES, Element.INPUT, Space.STEP, SMEM, grouped=False),
+    value("lse", ("m",), Element.F32, Space.STEP, SMEM, grouped=False),
+    value("delta", ("m",), Element.F32, Space.STEP, SMEM, grouped=False),
+    value("st", _SCORES, Element.F32, Space.STEP, ROWS),
+    value("pt", _SCORES, Element.INPUT, Space.STEP, ROWS),
+    value("dpt", _SCORES, Element.F32, Space.STEP, ROWS),
+    value("dst", _SCORES, Element.INPUT, Space.STEP, ROWS),
+    value("ds", _SCORES, Element.INPUT, Space.STEP, SMEM),
+    value("dv", _KEYS, Element.F32, Space.TILE, ROWS),
+    value("dk", _KEYS, Element.F32, Space.TILE, ROWS),
+    # Every key has a part in it, so groups of keys share its columns out among them.
+    value("dq", _QUERIES, Element.F32, Space.STEP, ROWS, split="d"),
+    value("dq_slice", _QUERIES, Element.F32, Space.STEP, SMEM, staging=True, split="d"),
+    value("dv_out", _KEYS, Element.INPUT, Space.TILE, SMEM),
+    value("dk_out", _KEYS, Element.INPUT, Space.TILE, SMEM),
 )
 
 
-def _load(name: str, tensor: str, space: Space) -> Op:
+def _load(name: str, space: Space) -> Op:
     return Op(
         name=f"load_{name}",
         engine=Engine.LOAD,
         space=space,
-        grouped=False,
+        grouped=space is Space.TILE,
         points=(Point(accesses=(write(name),)),),
-        inputs=(tensor,),
+        inputs=(name,),
     )
 
 
-def _matmul(name: str, left: str, right: str, *, sums: bool = False) -> Op:
+def _matmul(name: str, left: Access, right: Access, *, sums: bool = False) -> Op:
     result = update(name, first_read=1) if sums else write(name)
     return Op(
         name=name,
         engine=Engine.MMA,
         space=Space.STEP,
-        grouped=False,
-        points=(Point(accesses=(read(left), read(right), result)),),
+        grouped=True,
+        points=(Point(accesses=(left, right, result)),),
     )
 
 
@@ -89,7 +69,7 @@ def _finish(name: str) -> tuple[Op, Op]:
             name=f"finish_{name}",
             engine=Engine.WARPS,
             space=Space.TILE,
-            grouped=False,
+            grouped=True,
             points=(Point(accesses=(read(name), write(f"{name}_out"))),),
             fills=(name,),
             warps=(4, 8),
@@ -98,7 +78,7 @@ def _finish(name: str) -> tuple[Op, Op]:
             name=f"store_{name}",
             engine=Engine.STORE,
             space=Space.TILE,
-            grouped=False,
+            grouped=True,
             points=(Point(accesses=(read(f"{name}_out"),)),),
             outputs=(name,),
         ),
@@ -106,18 +86,18 @@ def _finish(name: str) -> tuple[Op, Op]:
 
 
 OPS = (
-    _load("k", "k", Space.TILE),
-    _load("v", "v", Space.TILE),
-    _load("q", "q", Space.STEP),
-    _load("lse", "lse", Space.STEP),
-    _load("do", "do", Space.STEP),
-    _load("delta", "delta", Space.STEP),
-    _matmul("st", "k", "q"),
+    _load("k", Space.TILE),
+    _load("v", Space.TILE),
+    _load("q", Space.STEP),
+    _load("lse", Space.STEP),
+    _load("do", Space.STEP),
+    _load("delta", Space.STEP),
+    _matmul("st", read("k"), read("q")),
     Op(
         name="probs",
         engine=Engine.WARPS,
         space=Space.STEP,
-        grouped=False,
+        grouped=True,
         points=(
             Point(accesses=(read("st"), read("lse"))),
             Point(accesses=(write("pt"),)),
@@ -126,12 +106,12 @@ OPS = (
         masks=True,
         warps=(4, 8),
     ),
-    _matmul("dpt", "v", "do"),
+    _matmul("dpt", read("v"), read("do")),
     Op(
         name="dscores",
         engine=Engine.WARPS,
         space=Space.STEP,
-        grouped=False,
+        grouped=True,
         points=(
             Point(accesses=(read("dpt"), read("delta"))),
             Point(accesses=(write("dst"), write("ds"))),
@@ -139,15 +119,15 @@ OPS = (
         takes=("probabilities",),
         warps=(4, 8),
     ),
-    _matmul("dv", "pt", "do", sums=True),
-    _matmul("dk", "dst", "q", sums=True),
-    _matmul("dq", "ds", "k"),
+    _matmul("dv", read("pt"), read("do"), sums=True),
+    _matmul("dk", read("dst"), read("q"), sums=True),
+    _matmul("dq", read("ds", every_group=True), read("k", every_group=True)),
     # A slice that is held is read into registers first; the others are copied as they are read.
     Op(
         name="reduce_dq",
         engine=Engine.WARPS,
         space=Space.STEP,
-        grouped=False,
+        grouped=True,
         points=(
             Point(accesses=(read("dq"),), per_slice=True),
             Point(accesses=(write("dq_slice"),), per_slice=True),
@@ -168,7 +148,7 @@ def probe(trips: tuple[int, ...], constants: Mapping[str, int], full: bool) -> P
     """
     tiles = list(range(len(trips)))
     count, spare = len(trips), 2
-    keys = constants["BLOCK_N"] - (0 if full else 1)
+    keys = constants.get("GROUPS", 1) * constants["BLOCK_N"] - (0 if full else 1)
     short = 0 if full else 1
     queries = [max(steps * constants["BLOCK_M"] - short, 0) for steps in trips]
     return Probe(
@@ -191,13 +171,21 @@ ATTENTION_BACKWARD = Algorithm(
     name="attention.backward",
     loop="q",
     extents={
-        "m": Extent(words="query rows of a step", sizes={"sm_100a": (64, 128)}),
-        "n": Extent(words="key rows of a tile", sizes={"sm_100a": (128,)}),
+        "m": Extent(
+            words="query rows of a step", sizes={"sm_100a": (64, 128), "sm_90a": (64,)}
+        ),
+        "n": Extent(
+            words="key rows of a tile",
+            sizes={"sm_100a": (128,), "sm_90a": (64,)},
+            grouped=frozenset({"sm_90a"}),
+        ),
     },
     orders=("valid",),
     skips_tiles=True,
     values=VALUES,
     ops=OPS,
     outputs=("dq", "dk", "dv"),
+    kept={"probabilities": _SCORES},
+    cyclic=True,
     probe=probe,
 )

@@ -153,7 +153,11 @@ ATTENTION_FORWARD = Algorithm(
     name="attention.forward",
     loop="kv",
     extents={
-        "m": Extent(words="query rows of a group", sizes={"sm_100a": (128,), "sm_90a": (64,)}),
+        "m": Extent(
+            words="query rows of a group",
+            sizes={"sm_100a": (128,), "sm_90a": (64,)},
+            grouped=frozenset({"sm_100a", "sm_90a"}),
+        ),
         "n": Extent(words="key rows of a step", sizes={"sm_100a": (64, 128), "sm_90a": (64, 128)}),
     },
     orders=("given", "longest_first"),
@@ -161,5 +165,8 @@ ATTENTION_FORWARD = Algorithm(
     values=VALUES,
     ops=OPS,
     outputs=("out", "lse"),
+    kept={"maximum": ("m",), "total": ("m",)},
+    # The last step is the one that may be partial.
+    cyclic=False,
     probe=probe,
 )

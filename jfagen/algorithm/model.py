@@ -54,7 +54,8 @@ class Value:
         dims: symbols of its shape: `m` query rows, `n` key rows, `d` the head dimension.
         element: its element type.
         space: whether it is new in every tile or in every step.
-        grouped: one for every group of query rows.
+        grouped: one for every group of rows.
+        split: the dimension of which every group has an equal part; empty for none.
         storages: the memories that its ops can use; the target may have fewer.
         sliceable: whether it can be handed over in column slices.
         staging: whether it is a column slice on its way out: the schedule names its buffer where it
@@ -69,6 +70,13 @@ class Value:
     storages: frozenset[Storage]
     sliceable: bool = False
     staging: bool = False
+    split: str = ""
+
+    def dims_of(self, groups: int) -> tuple[str, ...]:
+        """Return the symbols of its shape in one of `groups` groups: a part is `d/2`."""
+        if groups == 1:
+            return self.dims
+        return tuple(f"{dim}/{groups}" if dim == self.split else dim for dim in self.dims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +89,14 @@ class Access:
         first_step: the first step at which data is really touched (an op that only synchronises
             before that step still counts as an access for ordering).
         first_read: the first step at which an update reads what is there; before it overwrites.
+        every_group: whether an op of one group touches the value of all of them.
     """
 
     value: str
     mode: Mode
     first_step: int = 0
     first_read: int = 0
+    every_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +122,7 @@ class Op:
         name: as schedules call it.
         engine: what executes it.
         space: once a tile or once a step.
-        grouped: once for every group of query rows.
+        grouped: once for every group of rows.
         points: its accesses in the order in which they happen.
         takes: register values that an earlier op of the same role must have kept.
         keeps: register values that it leaves for a later op of the same role.
@@ -179,10 +189,12 @@ class Extent:
     Attributes:
         words: what one of its rows is, for comments.
         sizes: name of a target -> the sizes that its matmuls are made for.
+        grouped: targets on which a tile may have several groups of them.
     """
 
     words: str
     sizes: Mapping[str, tuple[int, ...]]
+    grouped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +211,8 @@ class Algorithm:
         values: every intermediate tile.
         ops: every op, in the order of the sequential program.
         outputs: global tensors that must be written.
+        kept: what ops hand on in registers, float32 -> the symbols of its shape.
+        cyclic: whether the steps of a tile may begin anywhere and go round.
         probe: arguments with which a kernel's text is executed to read it back.
     """
 
@@ -210,12 +224,18 @@ class Algorithm:
     values: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[str, ...]
+    kept: Mapping[str, tuple[str, ...]]
+    cyclic: bool
     probe: ProbeFunction
 
     @property
     def targets(self) -> tuple[str, ...]:
         """Return the targets that it is built for."""
         return tuple(next(iter(self.extents.values())).sizes)
+
+    def grouped_dim(self, target: str) -> str | None:
+        """Return the dimension of which a target's tile may have groups; None if it has none."""
+        return next((dim for dim, one in self.extents.items() if target in one.grouped), None)
 
     def value(self, name: str) -> Value:
         """Return the value called `name`; KeyError if there is none."""

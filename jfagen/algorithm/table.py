@@ -9,13 +9,11 @@ from .model import Access, Element, Mode, Space, Value
 SMEM = frozenset({Storage.SMEM})
 #: Tiles and vectors that matmuls and warps exchange, or that warps keep.
 ROWS = frozenset({Storage.TMEM, Storage.REG})
-#: Tiles that only tensor memory can hold.
-TMEM = frozenset({Storage.TMEM})
 
 
-def read(value: str) -> Access:
+def read(value: str, *, every_group: bool = False) -> Access:
     """Return an access that reads."""
-    return Access(value=value, mode=Mode.READ)
+    return Access(value=value, mode=Mode.READ, every_group=every_group)
 
 
 def write(value: str) -> Access:
@@ -40,8 +38,9 @@ def value(
     grouped: bool = True,
     sliceable: bool = False,
     staging: bool = False,
+    split: str = "",
 ) -> Value:
-    """Return a value; one for every group of query rows if nothing else is said."""
+    """Return a value; one for every group of rows if nothing else is said."""
     return Value(
         name=name,
         dims=dims,
@@ -51,4 +50,5 @@ def value(
         storages=storages,
         sliceable=sliceable,
         staging=staging,
+        split=split,
     )

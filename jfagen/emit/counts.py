@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..semantics.program import Buffer
+from .laps import Base, Lap, plus
 from .names import depth_name
-
-
-def plus(text: str, number: int) -> str:
-    """Return `text + number` without noise."""
-    if not number:
-        return text
-    return f"{text} {'+' if number > 0 else '-'} {abs(number)}"
 
 
 _PHASE_NAMES = {0: "step_phase", -1: "previous_phase", 1: "next_phase"}
@@ -27,7 +21,7 @@ class Counters:
     Attributes:
         persistent: whether a CTA runs many tiles; otherwise counts start anew with the only one.
         shifts: value -> in how many different steps of its loop the role touches it.
-        lap: how the lap is spelled.
+        lap: the part of the loop that is being spelled.
         per_step: name(s) -> expression, for the top of the lap.
         per_tile: the same for the top of a tile.
     """
@@ -35,14 +29,14 @@ class Counters:
     persistent: bool
     shifts: dict[str, int]
 
-    lap: str = "step"
+    lap: Lap = Lap(base=Base.LOOP)
     per_step: dict[str, str] = field(default_factory=dict)
     per_tile: dict[str, str] = field(default_factory=dict)
 
     def step_phase(self, shift: int) -> str:
         """Return the name of the phase of a barrier that is used once a step."""
         name = _PHASE_NAMES.get(shift) or f"phase_{abs(shift)}_{'ago' if shift < 0 else 'ahead'}"
-        self.per_step[name] = f"{_bracketed(plus(self._step, shift))} & 1"
+        self.per_step[name] = f"{_bracketed(self._count(shift))} & 1"
         return name
 
     def tile_phase(self) -> str:
@@ -52,16 +46,31 @@ class Counters:
         self.per_tile["tile_phase"] = "tile_count & 1"
         return "tile_phase"
 
-    def begin(self, lap: str) -> None:
+    def begin(self, lap: Lap) -> None:
         """Begin a part of the loop: definitions are collected anew."""
         self.lap = lap
         self.per_step = {}
 
-    @property
-    def _step(self) -> str:
+    def _count(self, shift: int) -> str:
+        """Return the number of a step, counted since the kernel began."""
+        step = self.lap.step(shift)
         if not self.persistent:
-            return self.lap
-        return "step_count" if self.lap == "0" else f"step_count + {self.lap}"
+            return step
+        return plus("step_count", int(step)) if step.lstrip("-").isdigit() else f"step_count + {step}"
+
+    @property
+    def loops(self) -> bool:
+        """Whether what is being spelled is a loop."""
+        return self.lap.base is Base.LOOP
+
+    def zero(self) -> str:
+        """Return the name of a slot that is 0, which the toolchain cannot know.
+
+        What it is added to is addressed anew in every lap: addresses that do not change would be
+        kept in registers.
+        """
+        self.per_step["only_slot"] = f"{_bracketed(self._count(0))} >> 30  # 0, made anew in each lap"
+        return "only_slot"
 
     def step_ring(
         self, what: str, shift: int, rate: int, position: int, depth: str
@@ -78,7 +87,7 @@ class Counters:
         # A value that the role touches in one step only needs no word for it; a channel may.
         if self.shifts.get(what, 2) > 1:
             what = _shifted(what, shift)
-        count = plus(self._step, shift)
+        count = self._count(shift)
         if rate > 1:
             count = plus(f"{rate} * {_bracketed(count)}", position)
         self.per_step[f"{what}_slot, {what}_phase"] = f"ring_slot({count}, {depth})"
@@ -89,11 +98,14 @@ class Counters:
         if buffer.depth == 1:
             return ""
         depth = depth_name(buffer.name)
+        if buffer.turns == 1:
+            self.per_step[f"{buffer.name}_slot, _"] = f"ring_slot({self._count(shift)}, {depth})"
+            return f"{buffer.name}_slot"
         if buffer.turns % buffer.depth == 0:
             return f"piece % {depth}"
         name = f"{buffer.name}_count"
-        count = _bracketed(plus(self._step, shift))
-        self.per_step[name] = f"{buffer.turns} * {count}" if buffer.turns > 1 else count
+        count = _bracketed(self._count(shift))
+        self.per_step[name] = f"{buffer.turns} * {count}"
         return f"({name} + piece) % {depth}"
 
     def tile_ring(self, what: str, depth: str) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """Laps of a role's loop: which parts it is spelled in, and which ops run in which of them.
 
-Laps count from 0; the op that runs furthest ahead has shift 0, the others lag behind. A loop is
-spelled whole, with a guard for every op that misses its first or last laps; or, where results of
-matmuls stay in registers from lap to lap, with its first and last lap by themselves.
+Laps are called after the step of the op that masks, or where nothing masks after that of the op
+that runs furthest ahead; a shift counts from there to the step of another op. A loop is spelled
+whole, with a guard for every op that misses its first or last laps; or, where results of matmuls
+stay in registers from lap to lap, with its first and last laps by themselves.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .counts import plus
+
+def plus(text: str, number: int) -> str:
+    """Return `text + number` without noise."""
+    if not number:
+        return text
+    return f"{text} {'+' if number > 0 else '-'} {abs(number)}"
 
 
-class Part(StrEnum):
-    """What a part of the text covers."""
+class Base(StrEnum):
+    """From where a part of the text counts its laps."""
 
-    WHOLE = "whole"
-    FIRST = "first"
-    MIDDLE = "middle"
-    LAST = "last"
+    START = "start"
+    LOOP = "loop"
+    END = "end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,27 +32,38 @@ class Lap:
     """How one part of a loop counts.
 
     Attributes:
-        part: what it covers.
+        base: whether it is a lap after the first step, one of a loop, or one after the last step.
+        number: which one: 0 is that of the first step, or one past that of the last.
         least: the smallest shift; 0 where all ops of the loop run in the same step.
+        most: the largest shift.
+        start: the first lap of a loop.
+        fewest: the fewest steps of a tile that comes here.
+        single: whether only tiles of one step come here.
+        guarded: whether ops that miss the first or last laps of a loop have a guard.
     """
 
-    part: Part
-    least: int
-
-    @property
-    def name(self) -> str:
-        """Return how the lap is spelled."""
-        return {Part.FIRST: "0", Part.LAST: plus("steps", -1 - self.least)}.get(self.part, "step")
+    base: Base
+    number: int = 0
+    least: int = 0
+    most: int = 0
+    start: int = 0
+    fewest: int = 1
+    single: bool = False
+    guarded: bool = False
 
     def step(self, shift: int) -> str:
         """Return how the step of an op is spelled."""
-        if self.part is Part.LAST:
-            return plus("steps", shift - 1 - self.least)
-        return str(shift) if self.part is Part.FIRST else plus("step", shift)
+        match self.base:
+            case Base.START:
+                return str(self.number + shift)
+            case Base.LOOP:
+                return plus("step", shift)
+            case Base.END:
+                return plus("steps", self.number + shift)
 
     def guard(self, shift: int) -> str:
         """Return the condition under which an op runs; empty if it always does."""
-        if self.part is not Part.WHOLE:
+        if not self.guarded:
             return ""
         conditions: list[str] = []
         if shift < 0:
@@ -60,24 +76,28 @@ class Lap:
 
     def is_first(self, shift: int) -> str | bool:
         """Return when the step of an op is the first of its tile: always, never, or a condition."""
-        match self.part:
-            case Part.WHOLE:
-                return f"step == {-shift}"
-            case Part.FIRST:
-                return shift == 0
-            case Part.MIDDLE:
-                return f"step == {-shift}" if shift < 0 else False
-            case Part.LAST:
-                return f"steps == {1 + self.least - shift}"
+        if self.single:
+            return True
+        match self.base:
+            case Base.START:
+                return self.number + shift == 0
+            case Base.LOOP:
+                return f"step == {-shift}" if -shift >= self.start else False
+            case Base.END:
+                return self._of_length(-(self.number + shift))
 
     def is_last(self, shift: int) -> str | bool:
         """Return when the step of an op is the last of its tile."""
-        match self.part:
-            case Part.WHOLE:
-                return f"step == {plus('steps', -1 - shift)}"
-            case Part.FIRST:
-                return f"steps == {1 + shift}"
-            case Part.MIDDLE:
-                return f"step == {plus('steps', -1 - shift)}" if shift >= 0 else False
-            case Part.LAST:
-                return shift == self.least
+        if self.single:
+            return True
+        match self.base:
+            case Base.START:
+                return self._of_length(self.number + shift + 1)
+            case Base.LOOP:
+                reaches = self.guarded or shift >= self.most
+                return f"step == {plus('steps', -1 - shift)}" if reaches else False
+            case Base.END:
+                return self.number + shift == -1
+
+    def _of_length(self, steps: int) -> str | bool:
+        return f"steps == {steps}" if steps >= self.fewest else False

@@ -10,6 +10,17 @@ from .render import macros, render
 from .view import OpView
 
 
+def tile_extents(program: Program) -> dict[str, object]:
+    """Return how templates spell the rows of a tile: those of all its groups."""
+    grouped = program.tile.group_dim if program.tile.groups > 1 else ""
+    rows, keys = (f"GROUPS * BLOCK_{d.upper()}" if d == grouped else f"BLOCK_{d.upper()}" for d in "mn")
+    return {
+        "tile_rows": rows,
+        "tile_keys": keys,
+        "staggered": program.staggered,
+    }
+
+
 class Library:
     """Spells what an algorithm's templates say; views hold everything that is decided."""
 
@@ -18,9 +29,8 @@ class Library:
         self._folder = program.algorithm.name
         self._target = f"{self._folder}/{program.target.name}"
         self._queries = f"{self._folder}/q_{program.problem.q}"
-        tile_rows = "GROUPS * BLOCK_M" if program.tile.groups > 1 else "BLOCK_M"
         dealt = program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN)
-        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", tile_rows=tile_rows, dealt=dealt)
+        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", dealt=dealt, **tile_extents(program))
         words = {"dtype": ELEMENTS[program.problem.dtype], "rows": self.rows}
         self._ops = [
             macros(f"{folder}/ops.py.jinja", **words) for folder in (self._target, self._folder)

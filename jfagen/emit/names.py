@@ -19,6 +19,11 @@ def tiles_name(buffer: str) -> str:
     return f"{buffer}_tiles"
 
 
+def register_name(program: Program, value: str) -> str:
+    """Return the variable of a value in registers; an output's name is that of its tensor."""
+    return f"{value}_acc" if value in program.algorithm.outputs else value
+
+
 def depth_name(buffer: str) -> str:
     """Return the constant for a ring's depth."""
     return f"{buffer.upper()}_DEPTH"

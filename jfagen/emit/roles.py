@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from ..algorithm import Mode, Space
 from ..passes.channels import SyncPlan
 from ..planning import Join, Move, Plan
+from ..proof.register_tiles import is_short
 from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RoleProgram
 from ..types import Storage
 from .counts import Counters
-from .laps import Part
-from .names import columns_name, depth_name, held_name, slices_name, tiles_name
+from .names import (
+    columns_name,
+    depth_name,
+    held_name,
+    register_name,
+    slices_name,
+    tiles_name,
+)
 from .parts import LoopPart, spelling
 from .sync_lines import OpPlace, SyncSpeller, flat_index, merged
 from .turns import turn_end, turn_pass, turn_start, turn_wait
@@ -68,6 +75,9 @@ class RoleBuilder:
         self.spell = spell
         self.find_tile = find_tile
         self.coordinates = coordinates
+        self.short_roles = frozenset(
+            rp.role.name for rp in self.program.role_programs if is_short(self.program, rp)
+        )
 
     def build(self, role_program: RoleProgram) -> RoleView:
         """Return the view of one role."""
@@ -123,7 +133,7 @@ class RoleBuilder:
         )
         segments: list[Segment] = []
         for part in spelled.parts:
-            counters.begin(part.lap.name)
+            counters.begin(part.lap)
             pieces = _spelled(piece(move, part) for move in part.moves)
             segments.append(self._segment(part, pieces, pieces, counters))
         last = spelled.parts[-1] if spelled.parts else None
@@ -153,6 +163,7 @@ class RoleBuilder:
         """Return one part of a loop with the definitions that some pieces need."""
         used = set(re.findall(r"\w+", "\n".join(piece.text for piece in needing)))
         return Segment(
+            under=part.under,
             comment=part.comment,
             header=part.header,
             definitions=self._definitions(counters.per_step, used),
@@ -223,13 +234,17 @@ class RoleBuilder:
             guard=part.lap.guard(part.shift(move.step)) if part and steps else "",
             loop=loop,
             takes=turn_wait(symbol) if move.takes_turn else "",
-            text=self.spell(macro or use.op.name, self._view(move, part, group, counters)),
+            text=self._text(macro or use.op.name, self._view(move, part, group, counters)),
             passes=turn_pass(symbol) if move.passes_turn else "",
         )
+
+    def _text(self, macro: str, view: OpView) -> str:
+        return self.spell(macro, view) + view.tail
 
     def _view(self, move: Move, part: LoopPart | None, group: str, counters: Counters) -> OpView:
         use = move.use
         lap, shift = (part.lap, part.shift(move.step)) if part is not None else (None, 0)
+        step = lap.step(shift) if lap is not None else "0"
         values = dict.fromkeys(access.value for access in use.op.accesses())
         buffers = {value: self.program.holder(value) for value in values}
         sync = self.speller.of(
@@ -240,17 +255,31 @@ class RoleBuilder:
                 point.after.clear()
         for join in move.joins:
             assert part is not None
-            sync.points[join.point].joins += self._join(join, part, group, counters)
+            behind = join.point == len(sync.points)
+            lines = sync.ends if behind else sync.points[join.point].joins
+            lines += self._join(join, part, group, counters)
+        for drain in move.drains:
+            wait = f"tlx.async_descriptor_store_wait({drain.pending})"
+            sync.points[drain.point].drains.append(wait)
         return OpView(
             name=use.op.name,
             group=group,
-            step=lap.step(shift) if lap is not None else "0",
+            step=step,
+            block=self._block(step),
             mask=part.mask if part is not None and use.op.masks else None,
-            idle=part is not None and part.lap.part is Part.FIRST and _waits(use),
+            idle=lap is not None and lap.is_first(shift) is True and _waits(use),
             tile={
-                value: self._tile(value, group, shift, counters)
+                value: self._tile(use, value, group, shift, counters)
                 for value, buffer in buffers.items()
                 if buffer.storage is not Storage.REG
+            },
+            tiles={
+                access.value: tuple(
+                    self._tile(use, access.value, str(one), shift, counters)
+                    for one in range(self.program.tile.groups)
+                )
+                for access in use.op.accesses()
+                if access.every_group
             },
             slices={value: slices_name(buffer.name) for value, buffer in buffers.items()},
             registers=frozenset(
@@ -258,6 +287,7 @@ class RoleBuilder:
             ),
             sync=sync,
             staging=_staging(self.program, use),
+            lingers=self.program.program_of(self._role(use)).lingers(use),
         )
 
     def _join(self, join: Join, part: LoopPart, group: str, counters: Counters) -> list[str]:
@@ -271,10 +301,15 @@ class RoleBuilder:
         )
         result = next(a.value for a in join.use.op.accesses() if a.mode is not Mode.READ)
         signals = [line for point in self.speller.of(place).points for line in point.after]
-        wait = f"{result} = tlx.async_dot_wait({join.pending}, {result})"
+        variable = register_name(self.program, result)
+        wait = f"{variable} = tlx.async_dot_wait({join.pending}, {variable})"
         return [wait, *merged(signals)]
 
-    def _tile(self, value: str, group: str, shift: int, counters: Counters) -> str:
+    def _block(self, step: str) -> str:
+        """Return the number of the rows of a step: CTAs that are staggered begin elsewhere."""
+        return f"query_block({step}, first_block, steps)" if self.program.staggered else step
+
+    def _tile(self, use: OpUse, value: str, group: str, shift: int, counters: Counters) -> str:
         buffer = self.program.holder(value)
         depth = depth_name(buffer.name)
         slot = ""
@@ -286,9 +321,24 @@ class RoleBuilder:
             else:
                 rate, position = len(buffer.holds), buffer.holds.index(value)
                 slot, _ = counters.step_ring(value, shift, rate, position, depth)
+        elif counters.loops and self._is_made_anew(use, value):
+            slot, depth = counters.zero(), "1"
         grouped = buffer.grouped and self.program.tile.groups > 1
         terms = [(group if grouped else "", "GROUPS"), (slot, depth)]
         return f"{tiles_name(buffer.name)}[{flat_index([term for term in terms if term[0]])}]"
+
+    def _is_made_anew(self, use: OpUse, value: str) -> bool:
+        """Whether a tile is addressed anew in every lap, where its role is short of registers."""
+        lasting = self.program.algorithm.value(value).space is Space.TILE
+        return (
+            lasting
+            and use.op.space is Space.STEP
+            and self.program.joins(use.op)
+            and self._role(use) in self.short_roles
+        )
+
+    def _role(self, use: OpUse) -> str:
+        return self.plan.placed[use.op.name, (use.groups or (-1,))[0]].role.name
 
     def words(self, use: OpUse) -> str:
         """Return an op as the schedule spells it."""
@@ -320,8 +370,8 @@ def _waits(use: OpUse) -> bool:
 
 
 def _last_stores(role_program: RoleProgram) -> tuple[str, ...]:
-    """Return the lines after the last tile: no store may still read its staging buffer."""
-    return () if role_program.staging is None else ("tlx.async_descriptor_store_wait(0)",)
+    """Return the lines after the last tile: no store may still read its tile."""
+    return ("tlx.async_descriptor_store_wait(0)",) if role_program.leaves_stores else ()
 
 
 def _staging(program: Program, use: OpUse) -> StagingView | None:

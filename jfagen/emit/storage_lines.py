@@ -48,11 +48,15 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
 
 
 def _sizes(program: Program) -> Iterator[Constant]:
-    tile, extents = program.tile, program.algorithm.extents
+    tile = program.tile
+    rows = {dim: extent.words for dim, extent in program.algorithm.extents.items()}
     if tile.groups > 1:
-        yield Constant(name="GROUPS", value=str(tile.groups), comment="query groups of a tile")
-    yield Constant(name="BLOCK_M", value=str(tile.m), comment=extents["m"].words)
-    yield Constant(name="BLOCK_N", value=str(tile.n), comment=extents["n"].words)
+        what, _, _ = rows[tile.group_dim].partition(" rows of ")
+        rows[tile.group_dim] = f"{what} rows of a group"
+        comment = f"{what} groups of a tile"
+        yield Constant(name="GROUPS", value=str(tile.groups), comment=comment)
+    yield Constant(name="BLOCK_M", value=str(tile.m), comment=rows["m"])
+    yield Constant(name="BLOCK_N", value=str(tile.n), comment=rows["n"])
     yield Constant(name="HEAD_DIM", value=str(program.problem.head_dim), comment="")
 
 

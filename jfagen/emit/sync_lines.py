@@ -38,11 +38,12 @@ def merged(lines: list[Line]) -> list[str]:
 class PointLines:
     """Lines around one point of an op; those of a sliced point repeat for every `piece`.
 
-    `joins` are the waits for matmuls and what is signalled then, `meets` the rendezvous of the
-    role's warps. `fenced` says that a proxy fence stands before the lines after it.
+    `joins` are the waits for matmuls and what is signalled then, `drains` those for stores, `meets`
+    the rendezvous of the role's warps. `fenced` says that a proxy fence stands before the lines after it.
     """
 
     joins: list[str] = field(default_factory=list)
+    drains: list[str] = field(default_factory=list)
     before: list[Line] = field(default_factory=list)
     meets: str = ""
     before_slice: list[Line] = field(default_factory=list)
@@ -57,12 +58,14 @@ class OpSync:
 
     Attributes:
         points: lines around each point.
+        ends: waits for matmuls behind the op, and what is signalled then.
         expect: lines that expect a load's bytes.
         commits: barriers that the tensor core arrives on when an MMA of one slice is through.
         arrival: the barrier on which a load's bytes land.
     """
 
     points: list[PointLines]
+    ends: list[str] = field(default_factory=list)
     expect: list[str] = field(default_factory=list)
     commits: list[str] = field(default_factory=list)
     arrival: str = ""
@@ -237,6 +240,8 @@ def flat_index(terms: list[tuple[str, str]]) -> str:
     for term, extent in terms:
         if index in ("", "0"):
             index = term
+        elif extent == "1":
+            index = f"{index} + {term}"
         elif index == "1":
             index = f"{extent} + {term}"
         else:

@@ -37,14 +37,17 @@ class OpView:
         name: of the op and of its macro.
         group: how its group is spelled: `g`, a number, or `0` where there is one group.
         step: how its own step is spelled.
+        block: how the rows of its step are numbered: as the step, if steps are not staggered.
         mask: when rows outside the sequence have to be hidden: None never, "" always, or a
             condition.
         idle: whether its step is too early for it to touch any data.
         tile: value -> the tile that holds it.
+        tiles: value of which it touches all groups -> their tiles.
         slices: value -> the constant with its number of slices.
         registers: values that stay in registers.
         sync: waits and arrives.
         staging: how it goes out in slices; None for an op that does not.
+        lingers: whether it is a store that nobody waits for at once.
     """
 
     name: str
@@ -52,17 +55,20 @@ class OpView:
     step: str
     mask: str | None
     idle: bool
+    block: str
     tile: dict[str, str]
+    tiles: dict[str, tuple[str, ...]]
     slices: dict[str, str]
     registers: frozenset[str]
     sync: OpSync
     staging: StagingView | None = None
+    lingers: bool = False
 
     def before(self, point: int) -> str:
         """Return the lines before a point."""
         lines = self.sync.points[point]
         meets = ["# All warps have read what this lies over.", lines.meets] if lines.meets else []
-        return _joined([*lines.joins, *merged(lines.before), *meets])
+        return _joined([*lines.joins, *lines.drains, *merged(lines.before), *meets])
 
     def before_slice(self, point: int) -> str:
         """Return the lines before every slice of a point."""
@@ -71,6 +77,11 @@ class OpView:
     def after_slice(self, point: int) -> str:
         """Return the lines after every slice of a point."""
         return _joined(merged(self.sync.points[point].after_slice))
+
+    @property
+    def tail(self) -> str:
+        """Return the lines behind the op: waits for what may not fly on."""
+        return _joined(self.sync.ends)
 
     def fence(self, point: int) -> str:
         """Return the proxy fence after a point, where one is needed."""
@@ -115,13 +126,30 @@ class OpView:
             return ""
         return f"tlx.local_store({self.tile[value]}, {variable}[:, None])\n"
 
+    @property
+    def read_out(self) -> str:
+        """Return the line that waits until a store has read its tile; nothing if it reads on."""
+        return "" if self.lingers else "tlx.async_descriptor_store_wait(0)\n"
+
+    def pairs(self, one: str, other: str) -> tuple[tuple[str, str], ...]:
+        """Return the tiles of two values of which the op touches those of all groups, in turn."""
+        return tuple(zip(self.tiles[one], self.tiles[other], strict=True))
+
+    def times(self, extent: str) -> str:
+        """Return `group * extent` without noise."""
+        return {"0": "0", "1": extent}.get(self.group, f"{self.group} * {extent}")
+
+    def minus(self, extent: str) -> str:
+        """Return ` - group * extent` without noise."""
+        return "" if self.group == "0" else f" - {self.times(extent)}"
+
     def minus_steps(self, extent: str) -> str:
         """Return ` - step * extent`; nothing in the first step."""
         return "" if self.step == "0" else f" - {factor(self.step)} * {extent}"
 
     def offset(self, extent: str) -> str:
         """Return ` + group * extent` without noise."""
-        return {"0": "", "1": f" + {extent}"}.get(self.group, f" + {self.group} * {extent}")
+        return "" if self.group == "0" else f" + {self.times(extent)}"
 
 
 def _joined(lines: list[str]) -> str:
@@ -154,12 +182,14 @@ class Segment:
     """A part of a role's loop.
 
     Attributes:
+        under: the line of the branch that it begins; empty if it begins none.
         comment: what is special about it; empty if it is the whole loop.
         header: the `for` line; empty for a lap by itself.
         definitions: lines at the top of its body.
         pieces: ops in order.
     """
 
+    under: str
     comment: str
     header: str
     definitions: tuple[str, ...]

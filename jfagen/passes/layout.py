@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program
+from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
 from ..types import Storage
 
 
@@ -48,13 +48,6 @@ class Layout:
             return extent.start, extent.stop
         width = (extent.stop - extent.start) // buffer.slices
         return extent.start + piece * width, extent.start + (piece + 1) * width
-
-
-def leaves(tree: Arrangement) -> tuple[Leaf, ...]:
-    """Return the buffers of a tree in the order in which they are written."""
-    if isinstance(tree, Leaf):
-        return (tree,)
-    return tuple(leaf for part in tree.parts for leaf in leaves(part))
 
 
 def size_in(buffer: Buffer) -> int:

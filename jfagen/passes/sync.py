@@ -73,7 +73,7 @@ def _classify(plan: Plan, family: Family) -> _Key:
         if guarded:
             buffers = tuple(dict.fromkeys(pair[0] for pair in guarded))
             buffer = program.buffer(buffers[0])
-            if not buffer.grouped:
+            if not buffer.grouped or _is_shared(plan, buffer):
                 across = (-1, -1)
             per = program.algorithm.value(buffer.holds[0]).space
             lag = 0 if kind is ChannelKind.FULL else buffer.depth
@@ -134,8 +134,18 @@ def _channels(plan: Plan, layout: Layout, key: _Key, families: list[Family]) -> 
 
 def _has_groups(plan: Plan, key: _Key, families: list[Family]) -> bool:
     if key.kind is not ChannelKind.AFTER:
-        return plan.program.buffer(key.buffers[0]).grouped
+        buffer = plan.program.buffer(key.buffers[0])
+        return buffer.grouped and not _is_shared(plan, buffer)
     return all(family.first.group >= 0 for family in families)
+
+
+def _is_shared(plan: Plan, buffer: Buffer) -> bool:
+    """Whether ops of one group read the tiles of all: one barrier then stands for all of them."""
+    return any(
+        access.every_group and access.value in buffer.holds
+        for op in plan.program.algorithm.ops
+        for access in op.accesses()
+    )
 
 
 def _bare(site: Site) -> tuple[str, int, int]:

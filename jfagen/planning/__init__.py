@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .events import Actor, Event, EventKind, Site, Touch, Unrolled
-from .moves import Join, Move, TileMoves, laps, tile_moves
-from .sites import COPY, Placed, Plan, make_plan
+from .moves import COPY, Drain, Join, Move, TileMoves, laps, tile_moves
+from .sites import Placed, Plan, make_plan
 from .unroll import unroll
 
 __all__ = [
     "COPY",
     "Actor",
+    "Drain",
     "Event",
     "EventKind",
     "Join",

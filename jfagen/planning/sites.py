@@ -9,10 +9,6 @@ from ..semantics.program import GroupRef, OpUse, Program, Role, RoleProgram, Sta
 from ..types import Storage
 from .events import Site, Touch
 
-#: The point of an op in slices at which one is copied to its staging buffer.
-COPY = 1
-
-
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Where an op runs.
@@ -136,16 +132,18 @@ def _touches(
         buffer = program.holder(access.value)
         if buffer.storage is Storage.REG:
             continue
-        touches.append(
+        every = range(program.tile.groups) if access.every_group else (group,)
+        touches += [
             Touch(
                 buffer=buffer.name,
                 value=access.value,
-                group=group if buffer.grouped else -1,
+                group=one if buffer.grouped else -1,
                 slice=piece if sliced and buffer.slices > 1 else -1,
                 mode=access.mode,
                 first_step=access.first_step,
                 first_read=access.first_read,
                 turn=piece if buffer.turns > 1 else buffer.holds.index(access.value),
             )
-        )
+            for one in (every if buffer.grouped else every[:1])
+        ]
     return tuple(touches)

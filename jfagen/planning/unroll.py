@@ -7,8 +7,8 @@ from itertools import pairwise
 from ..algorithm import Engine
 from ..semantics.program import GroupRef, NextTile, OpUse, RoleProgram
 from .events import Actor, Event, EventKind, Site, Unrolled
-from .moves import Move, tile_moves
-from .sites import COPY, Plan
+from .moves import COPY, Move, tile_moves
+from .sites import Plan
 
 
 def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
@@ -81,13 +81,20 @@ class _Builder:
                 self.turns[actor.role][actor.replica].append((taken, passed))
 
     def _run_move(self, move: Move, actor: Actor, tile: int) -> None:
-        joins = list(move.joins)
-        for site in self._sites(move.use, actor):
-            while joins and joins[0].point <= site.point:
+        joins, drains = list(move.joins), list(move.drains)
+
+        def wait(point: int) -> None:
+            while joins and joins[0].point <= point:
                 join = joins.pop(0)
                 for matmul in self._sites(join.use, actor):
                     self._join(join.use, actor, tile, join.step, matmul)
+            while drains and drains[0].point <= point:
+                self._drain(drains.pop(0).pending)
+
+        for site in self._sites(move.use, actor):
+            wait(site.point)
             self._run_site(move.use, actor, tile, move.step, site)
+        wait(len(move.use.op.points))
 
     def _sites(self, use: OpUse, actor: Actor) -> list[Site]:
         groups = (actor.replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
@@ -116,7 +123,7 @@ class _Builder:
         done = Event(EventKind.DONE, actor, tile, step, site, use)
         if engine is Engine.STORE:
             self.stores.append(done)
-            if use.staging is None:
+            if use.staging is None and not self.plan.at(site).program.lingers(use):
                 self._drain(0)
             return
         self.events.append(done)

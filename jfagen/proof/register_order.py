@@ -143,8 +143,8 @@ def _is_right(program: Program, old: RoleProgram, new: RoleProgram) -> bool:
     """Whether a changed role would be built."""
     last = next((use.offset for use in new.loop if use.op.masks), None)
     if last is not None:
-        first = last - any(program.joins(use.op) for use in new.loop)
-        if not all(first <= use.offset <= last for use in new.loop):
+        reach = int(any(program.joins(use.op) for use in new.loop))
+        if not all(abs(use.offset - last) <= reach for use in new.loop):
             return False
     programs = tuple(new if other is old else other for other in program.role_programs)
     changed = replace(program, role_programs=programs)

@@ -62,7 +62,7 @@ class ExpectedTrace:
                 self.actions.append(Action(ActionKind.TAKE, 0, value=tile & 1))
         if role_program.takes_turns and not replica:
             self._turn(role, 0, ActionKind.MEET)
-        if role_program.staging is not None:
+        if role_program.leaves_stores:
             self.actions.append(Action(ActionKind.DRAIN, 0))
 
     def _globals(self, tensors: tuple[str, ...]) -> None:
@@ -89,14 +89,22 @@ class ExpectedTrace:
         self.actions.append(Action(ActionKind.MEET, 0, signal=signal, value=threads))
 
     def _move(self, move: Move, replica: int, steps: int) -> None:
-        joins = list(move.joins)
-        for site in self._sites(move.use, replica):
-            while joins and joins[0].point <= site.point:
+        joins, drains = list(move.joins), list(move.drains)
+
+        def wait(point: int) -> None:
+            while joins and joins[0].point <= point:
                 join = joins.pop(0)
                 self.actions.append(Action(ActionKind.JOIN, 0, value=join.pending))
                 for matmul in self._sites(join.use, replica):
                     self._signals(matmul, join.step, steps, ActionKind.ARRIVE)
+            while drains and drains[0].point <= point:
+                drain = Action(ActionKind.DRAIN, 0, value=drains.pop(0).pending)
+                self.actions.append(drain)
+
+        for site in self._sites(move.use, replica):
+            wait(site.point)
             self._site(move.use, site, move.step, steps)
+        wait(len(move.use.op.points))
         for _ in self._groups(move.use, replica) if move.use.op.engine is Engine.WARPS else ():
             self._globals(move.use.op.stored)
 
@@ -136,10 +144,14 @@ class ExpectedTrace:
             case Engine.STORE:
                 adds = use.staging is not None
                 self.actions.append(Action(ActionKind.STORE, 0, reads=reads, accumulates=adds))
-                if not adds:
+                if not adds and not self.plan.at(site).program.lingers(use):
                     self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA if self.program.joins(use.op):
-                self.actions.append(Action(ActionKind.MMA, 0, reads=reads, joined=True))
+                # One multiplication for each group of which it reads, a pair of tiles each.
+                count = self.program.multiplications(use.op)
+                for number in range(count):
+                    pair = reads[number::count] if count > 1 else reads
+                    self.actions.append(Action(ActionKind.MMA, 0, reads=pair, joined=True))
                 return
             case Engine.MMA:
                 accumulates = any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import Reporter, SourceFile
 from ..syntax import ast
-from .check_blocks import check_blocks, loop_of
+from .check_blocks import check_blocks, is_staggered, loop_of
 from .check_buffers import check_buffers
 from .check_instances import check_cases
 from .check_problem import check_algorithm, check_problem, check_tile
@@ -54,6 +54,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
         together=together,
         role_programs=programs,
         tiles=tiles,
+        staggered=is_staggered(context),
         loop_symbol=loop.symbol.text,
         loop_span=loop.symbol.span,
         name_span=tree.name.span,

@@ -6,9 +6,9 @@ An op that was reported is remembered as lost, so that nobody reports it as miss
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..algorithm import Algorithm, Op, Space
+from ..algorithm import Algorithm, Engine, Op, Space
 from ..diagnostics import Label, Note, Span, near_match, quoted
 from ..syntax import ast
 from .check_placement import check_placement, is_before_steps
@@ -45,6 +45,21 @@ def loop_of(tree: ast.Schedule) -> ast.Loop | None:
     return next((item for item in tree.program if isinstance(item, ast.Loop)), None)
 
 
+def is_staggered(context: Context) -> bool:
+    """Return whether the steps of a tile begin elsewhere in every CTA; report where they cannot."""
+    loop, algorithm = loop_of(context.tree), context.algorithm
+    if loop is None or loop.staggered is None or algorithm is None:
+        return False
+    if not algorithm.cyclic:
+        context.reporter.report(
+            "bad-loop",
+            f"the steps of `{algorithm.name}` have a last one, so they cannot begin anywhere",
+            loop.staggered.span,
+            helps=("leave it out",),
+        )
+    return True
+
+
 @dataclass(slots=True)
 class _Walk:
     """Walks the blocks in file order."""
@@ -58,6 +73,7 @@ class _Walk:
     turn: int = -1
     turns: int = 0
     turning: dict[str, Span] = field(default_factory=dict)
+    settling: list[tuple[str, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         tile = self.context.tile
@@ -121,6 +137,41 @@ class _Walk:
                     self._place_op(step.op, role, place, step)
                 case ast.Op():
                     self._place_op(step, role, place, None)
+                case ast.Settle():
+                    self._settle(step, role, place)
+        if self.settling:
+            self._settles_nothing(steps[-1], "nothing stands behind it")
+
+    def _settle(self, node: ast.Settle, role: Role, place: _Place) -> None:
+        """Remember a wait for the op that follows; report one for what is not in flight."""
+        name, word = node.op.name.text, first_word(node.span)
+        ops = {op.name: op for op in self.algorithm.ops}
+        if name not in ops:
+            self.context.unknown("unknown-op", "op", node.op.name, ops)
+            return
+        if not self.context.target.joins:
+            instead = "leave it out: barriers wait for matmuls"
+            self.context.lacks("`wait`: a matmul signals its end", word, instead)
+            return
+        use = self._op(node.op, role, place)
+        if use is None:
+            return
+        issued = [(one.op.name, one.offset) for one in self.placed.parts[role.name].loop]
+        if use.op.engine is not Engine.MMA:
+            self._settles_nothing(node, f"`{name}` is no matmul")
+        elif (name, use.offset) not in issued:
+            self._settles_nothing(node, f"`{role.name}` has not issued `{node.op.span.text}` here")
+        else:
+            self.settling.append((name, use.offset))
+
+    def _settles_nothing(self, node: ast.Step, why: str) -> None:
+        self.settling.clear()
+        self.context.reporter.report(
+            "bad-wait",
+            f"there is nothing to wait for: {why}",
+            node.span,
+            helps=("drop it, or write it between the matmul and the op that may only follow then",),
+        )
 
     def _turn(self, node: ast.Turn, role: Role, place: _Place) -> None:
         """Place the ops of one turn; report a turn that nobody could take."""
@@ -202,6 +253,8 @@ class _Walk:
         self.placed.busy.add(role.name)
         use = self._op(node, role, place)
         if use is not None:
+            use = replace(use, settles=tuple(self.settling))
+            self.settling.clear()
             use = staged_use(self.context, use, staged)
         if use is None:
             self.placed.lose([node.name.text])
@@ -384,5 +437,5 @@ def _ops(steps: tuple[ast.Step, ...]) -> Iterator[ast.Op]:
                 yield step.op
             case ast.Turn():
                 yield from _ops(step.steps)
-            case ast.Peel():
+            case ast.Peel() | ast.Settle():
                 pass

@@ -60,7 +60,9 @@ def _is_lost_stage(context: Context, node: ast.Buffer, name: ast.BufferName) -> 
     known = {value.name for value in algorithm.values} if algorithm is not None else set()
     strange = not node.holds and name.name.text not in known
     return (
-        strange and any(isinstance(dim, ast.Number) for dim in node.dims) and lacks_stage(context)
+        strange
+        and any(isinstance(dim, ast.Number | ast.Share) for dim in node.dims)
+        and lacks_stage(context)
     )
 
 
@@ -70,9 +72,12 @@ def _staging_buffer(
     """Return a ring of staging buffers: a slot holds one slice."""
     value = staged.part
     dims = (value.dims[0], str(staged.columns))
-    part = replace(value, name=name.name.text, dims=dims)
+    part = replace(value, name=name.name.text, dims=dims, split="")
+    grouped = context.group_symbol(name.group)
+    _check_group(context, name, part, grouped)
     storage = _memory(context, node, part)
-    if staged.columns in SLICE_COLUMNS:
+    fits = staged.columns in SLICE_COLUMNS or context.target.joins
+    if fits and _extents(context, node) != (context.extent(value.dims[0]), staged.columns):
         _check_shape(context, node, part)
     _check_type(context, node, part, None)
     if node.holds:
@@ -88,12 +93,12 @@ def _staging_buffer(
         name=name.name.text,
         storage=storage,
         symbols=part.dims,
-        shape=(context.dims.get(value.dims[0], 128), staged.columns),
+        shape=(context.extent(value.dims[0]), staged.columns),
         dtype=_dtype(part, None),
         depth=_depth(context, node, storage, 1),
         holds=(value.name,),
         slices=1,
-        grouped=False,
+        grouped=grouped,
         span=name.name.span,
         turns=staged.pieces,
     )
@@ -167,11 +172,12 @@ def _buffer(
     _check_shape(context, node, value)
     _check_type(context, node, value, problem)
     _check_group(context, name, value, grouped)
-    shape = tuple(context.dims.get(dim, 128) for dim in value.dims)
+    dims = context.dims_of(value)
+    shape = tuple(map(context.extent, dims))
     return Buffer(
         name=name.name.text,
         storage=storage,
-        symbols=value.dims,
+        symbols=dims,
         shape=shape,
         dtype=_dtype(value, problem),
         depth=_depth(context, node, storage, len(values)),
@@ -212,20 +218,39 @@ def memories(context: Context, value: Value) -> frozenset[Storage]:
 
 
 def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
-    dims = tuple(dim.text if isinstance(dim, ast.Name) else str(dim.value) for dim in node.dims)
-    if dims == value.dims:
+    dims = tuple(map(_dim_text, node.dims))
+    right = context.dims_of(value)
+    if dims == right:
         return
-    wrong = [i for i, pair in enumerate(zip(dims, value.dims, strict=False)) if len({*pair}) > 1]
+    wrong = [i for i, pair in enumerate(zip(dims, right, strict=False)) if len({*pair}) > 1]
     place = node.dims[0].span.to(node.dims[-1].span)
-    if len(dims) == len(value.dims) and len(wrong) == 1:
+    if len(dims) == len(right) and len(wrong) == 1:
         place = node.dims[wrong[0]].span
-    wanted = f"[{', '.join(value.dims)}]"
+    wanted = f"[{', '.join(right)}]"
     context.reporter.report(
         "bad-shape",
         f"`{value.name}` has the shape {wanted}, not [{', '.join(dims)}]",
         place,
         helps=(f"write `{wanted}`",),
     )
+
+
+def _extents(context: Context, node: ast.Buffer) -> tuple[int, ...]:
+    """Return the shape of a buffer as it is written, in numbers."""
+    return tuple(
+        dim.value if isinstance(dim, ast.Number) else context.extent(_dim_text(dim))
+        for dim in node.dims
+    )
+
+
+def _dim_text(dim: ast.Dim) -> str:
+    match dim:
+        case ast.Name():
+            return dim.text
+        case ast.Number():
+            return str(dim.value)
+        case ast.Share():
+            return f"{dim.symbol.text}/{dim.parts.value}"
 
 
 def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Problem | None) -> None:
@@ -379,4 +404,5 @@ def _holder_helps(
     group = f"[{symbol}]" if symbol else ""
     element = _element(context, value, problem)
     memory = sorted(memories(context, value))[-1]  # `tmem` before `reg`, which cannot cross roles
-    return (f"add `{memory} {value.name}{group} : {element}[{', '.join(value.dims)}]`",)
+    dims = ", ".join(context.dims_of(value))
+    return (f"add `{memory} {value.name}{group} : {element}[{dims}]`",)

@@ -208,7 +208,7 @@ class _Checks:
         """A loop with the mask runs all of its ops for the same step, unless matmuls lag behind.
 
         Where the role keeps matmuls in flight its first and last laps stand by themselves, and the
-        mask with them; that is built for a lag of one step.
+        mask with them; that is built for one step ahead and one behind.
         """
         loop = self.placed.parts[role.name].loop
         masking = next((use for use in loop if use.op.masks), None)
@@ -216,12 +216,12 @@ class _Checks:
             return
         matmuls = self.context.target.joins and any(use.op.engine is Engine.MMA for use in loop)
         last, name = masking.offset, masking.op.name
-        first = last - 1 if matmuls else last
-        other = next((use for use in loop if not first <= use.offset <= last), None)
+        reach = int(matmuls)
+        other = next((use for use in loop if abs(use.offset - last) > reach), None)
         if other is not None and matmuls:
             steps = other.offset - last
             far = f"{abs(steps)} step{'s' if abs(steps) > 1 else ''}"
-            near = other.at(self._symbol(), min(max(other.offset, first), last))
+            near = other.at(self._symbol(), last + (reach if steps > 0 else -reach))
             self.context.not_built(
                 f"`{other.op.name}` {far} {'ahead of' if steps > 0 else 'behind'} `{name}`",
                 other.span,

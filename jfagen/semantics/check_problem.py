@@ -188,8 +188,9 @@ def check_tile(context: Context) -> None:
     """Resolve the tile and its groups; without them no index can be checked."""
     tile, legal = context.tree.tile, _sizes(context)
     if tile is None:
-        groups = " x 2 as g" if _has_groups(context) else ""
-        line = f"tile {{ m {legal['m'][0]}{groups}  n {legal['n'][-1]} }}"
+        sizes = {"m": str(legal["m"][0]), "n": str(legal["n"][-1])}
+        sizes |= {dim: f"{sizes[dim]} x 2 as g" for dim in (_grouped(context),) if dim}
+        line = f"tile {{ m {sizes['m']}  n {sizes['n']} }}"
         _missing(context, "missing-tile", "tile", line)
         return
     sizes: dict[str, ast.TileSize] = {}
@@ -205,22 +206,20 @@ def check_tile(context: Context) -> None:
     for size in sizes.values():
         if size.symbol.text not in values:
             context.unknown("unknown-size", "size of the tile", size.symbol, values)
-        elif size.groups is not None and size.symbol.text != "m":
-            context.not_built(
-                f"a tile with groups of `{size.symbol.text}`",
-                size.groups.span,
-                "write the groups behind `m`",
-            )
-    rows = sizes.get("m")
-    if rows is None or values["m"] is None or not _groups_fit(context, rows):
+    grouped = [size for size in sizes.values() if size.groups and size.symbol.text in values]
+    fit = all([_groups_fit(context, size) for size in grouped])
+    place = next((s for s in grouped if s.symbol.text == _grouped(context)), sizes.get("m"))
+    if place is None or values[place.symbol.text] is None or not fit:
         return
+    groups = place.groups
     context.tile = TileShape(
-        m=values["m"],
-        groups=rows.groups.count.value if rows.groups else 1,
-        group_symbol=rows.groups.symbol.text if rows.groups else None,
+        m=context.dims["m"],
+        groups=groups.count.value if groups else 1,
+        group_dim=place.symbol.text if groups else "m",
+        group_symbol=groups.symbol.text if groups else None,
         n=context.dims["n"],
-        span=rows.span,
-        symbol_span=rows.groups.symbol.span if rows.groups else None,
+        span=place.span,
+        symbol_span=groups.symbol.span if groups else None,
     )
 
 
@@ -231,10 +230,10 @@ def _sizes(context: Context) -> dict[str, tuple[int, ...]]:
     return {symbol: extent.sizes[target] for symbol, extent in algorithm.extents.items()}
 
 
-def _has_groups(context: Context) -> bool:
-    """Whether an algorithm's tile can have several groups of query rows."""
-    algorithm = context.algorithm
-    return algorithm is None or any(value.grouped for value in algorithm.values)
+def _grouped(context: Context) -> str | None:
+    """Return the dimension of which the tile may have several groups."""
+    algorithm = context.algorithm or next(iter(ALGORITHMS.values()))
+    return algorithm.grouped_dim(context.target.name)
 
 
 def _size(
@@ -252,8 +251,8 @@ def _size(
             helps=(
                 f"add `{symbol} {legal[-1]}`"
                 + (
-                    f", or `m {legal[-1]} x 2 as g`"
-                    if symbol == "m" and _has_groups(context)
+                    f", or `{symbol} {legal[-1]} x 2 as g`"
+                    if symbol == _grouped(context)
                     else ""
                 ),
             ),
@@ -265,17 +264,26 @@ def _size(
     return value
 
 
-def _groups_fit(context: Context, rows: ast.TileSize) -> bool:
-    groups = rows.groups
-    if groups is not None and not _has_groups(context):
+def _groups_fit(context: Context, size: ast.TileSize) -> bool:
+    groups, dim = size.groups, _grouped(context)
+    assert groups is not None
+    if dim is None:
         assert context.algorithm is not None
+        rows = {"m": "query rows", "n": "key rows"}[size.symbol.text]
         context.not_built(
-            f"`{context.algorithm.name}` with groups of query rows",
+            f"`{context.algorithm.name}` with groups of {rows}",
             groups.span,
-            f"write `m {rows.size.span.text}`",
+            f"write `{size.symbol.text} {size.size.span.text}`",
         )
         return False
-    if groups is None or 1 <= groups.count.value <= MOST_GROUPS:
+    if dim != size.symbol.text:
+        context.not_built(
+            f"a tile with groups of `{size.symbol.text}`",
+            groups.span,
+            f"write the groups behind `{dim}`",
+        )
+        return True
+    if 1 <= groups.count.value <= MOST_GROUPS:
         return True
     context.reporter.report(
         "bad-size",

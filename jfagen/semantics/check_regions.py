@@ -9,7 +9,7 @@ from ..diagnostics import Label, Note, Span
 from ..syntax import ast
 from ..types import Storage
 from .context import Context, first_word
-from .program import Arrangement, Beside, Buffer, Leaf, Over, Region
+from .program import Arrangement, Beside, Buffer, Leaf, Over, Region, leaves
 
 
 def check_regions(context: Context) -> tuple[Region, ...]:
@@ -82,13 +82,6 @@ def _unknown_buffer(context: Context, name: ast.Name) -> None:
     undeclared = {value.name for value in values} - held
     if not context.broken and name.text not in undeclared:
         context.unknown("unknown-buffer", "buffer", name, context.buffers)
-
-
-def leaves(tree: Arrangement) -> list[Leaf]:
-    """Return the buffers of a tree in the order in which they are written."""
-    if isinstance(tree, Leaf):
-        return [tree]
-    return [leaf for part in tree.parts for leaf in leaves(part)]
 
 
 def _check_members(context: Context, node: ast.Region, tree: Arrangement, grouped: bool) -> None:

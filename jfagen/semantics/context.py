@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..algorithm import Algorithm
+from ..algorithm import Algorithm, Value
 from ..diagnostics import Label, Note, Reporter, Span, did_you_mean, quoted
 from ..syntax import ast
 from ..target import SM_100A, Target
@@ -69,6 +69,15 @@ class Context:
             helps=("drop one of the two" + ("" if kind == "size" else ", or rename it"),),
         )
 
+    def extent(self, dim: str) -> int:
+        """Return the size of a dimension, or of one of its equal parts: `d/2`."""
+        symbol, _, parts = dim.partition("/")
+        return self.dims.get(symbol, 128) // int(parts or 1)
+
+    def dims_of(self, value: Value) -> tuple[str, ...]:
+        """Return the symbols of the shape that a buffer of a value has."""
+        return value.dims_of(self.tile.groups if self.tile else 1)
+
     def number(self, count: ast.Count | None, default: int) -> int:
         """Return a plain number, that of the instance; tuning sets are not built yet."""
         if count is None:
@@ -117,10 +126,11 @@ class Context:
     def _no_index(self, symbol: str, tile: TileShape) -> str:
         """Return what to do about an index where there is one group."""
         leave = f"leave `[{symbol}]` out everywhere"
-        algorithm = self.algorithm
-        if algorithm is not None and not any(value.grouped for value in algorithm.values):
+        dim = self.algorithm.grouped_dim(self.target.name) if self.algorithm else "m"
+        if dim is None:
             return leave
-        return f"write `m {tile.m} x 2 as {symbol}` for two groups, or {leave}"
+        size = {"m": tile.m, "n": tile.n}[dim]
+        return f"write `{dim} {size} x 2 as {symbol}` for two groups, or {leave}"
 
     @property
     def groups_known(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..algorithm import Algorithm, Engine, Op, Space
+from ..algorithm import Algorithm, Engine, Mode, Op, Space
 from ..diagnostics import SourceFile, Span
 from ..target import Target
 from ..types import DType, Storage
@@ -40,15 +40,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileShape:
-    """The work of one tile: `m` query rows for each of `groups` groups, `n` key rows a step.
+    """The work of one tile: `m` query rows and `n` key rows, of one of them several groups.
 
     Attributes:
+        group_dim: of which there are groups: `m` or `n`.
         group_symbol: what the schedule calls the group index; None where there is one group.
         symbol_span: where it does.
     """
 
     m: int
     groups: int
+    group_dim: str
     group_symbol: str | None
     n: int
     span: Span = field(compare=False)
@@ -140,6 +142,13 @@ class Beside:
 Arrangement = Leaf | Over | Beside
 
 
+def leaves(tree: Arrangement) -> tuple[Leaf, ...]:
+    """Return the buffers of a tree in the order in which they are written."""
+    if isinstance(tree, Leaf):
+        return (tree,)
+    return tuple(leaf for part in tree.parts for leaf in leaves(part))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
     """A place that several buffers share, as the schedule demands it."""
@@ -188,6 +197,7 @@ class OpUse:
         groups: the groups that it runs for, over all replicas of its role.
         offset: it runs for step `i + offset` where the loop variable is `i`; 0 for per-tile ops.
         turn: which of its role's turns it stands in; -1 outside of all.
+        settles: matmuls that its role waits for before it, as the schedule says: op and offset.
         staging: how it sends its tile out; None for an op that does not.
     """
 
@@ -197,6 +207,7 @@ class OpUse:
     offset: int
     span: Span = field(compare=False)
     turn: int = -1
+    settles: tuple[tuple[str, int], ...] = ()
     staging: Staging | None = None
 
     def at(self, symbol: str, offset: int) -> str:
@@ -237,6 +248,24 @@ class RoleProgram:
     def staging(self) -> Staging | None:
         """Return how it sends a tile out in slices; None if it does not."""
         return next((use.staging for use in self.uses() if use.staging is not None), None)
+
+    def lingers(self, use: OpUse) -> bool:
+        """Whether a store goes on by itself: the role that issues it fills its tile, nobody else.
+
+        The role then waits where it fills that memory again; any other one waits at once, to say
+        that the tile is free.
+        """
+        tiles = {access.value for access in use.op.accesses()}
+        return use.op.engine is Engine.STORE and any(
+            access.mode is not Mode.READ and access.value in tiles
+            for other in self.uses()
+            for access in other.op.accesses()
+        )
+
+    @property
+    def leaves_stores(self) -> bool:
+        """Whether its stores may still read their tiles when its work on a tile is done."""
+        return self.staging is not None or any(self.lingers(use) for use in self.uses())
 
     @property
     def turns(self) -> int:
@@ -281,7 +310,11 @@ class TileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A checked schedule."""
+    """A checked schedule.
+
+    Attributes:
+        staggered: whether every CTA starts its steps at another place, and goes round.
+    """
 
     name: str
     source: SourceFile
@@ -296,6 +329,7 @@ class Program:
     together: tuple[tuple[Leaf, ...], ...]
     role_programs: tuple[RoleProgram, ...]
     tiles: TileSource
+    staggered: bool
     loop_symbol: str
     loop_span: Span = field(compare=False)
     name_span: Span = field(compare=False)
@@ -324,6 +358,16 @@ class Program:
     def joins(self, op: Op) -> bool:
         """Return whether the role that issues `op`, a matmul, waits for its end itself."""
         return op.engine is Engine.MMA and self.target.joins
+
+    def shares_memory(self, one: str, other: str) -> bool:
+        """Return whether the schedule lets two buffers in SMEM take one place, or they are one."""
+        return one == other or any(
+            {one, other} <= {leaf.buffer for leaf in leaves(region.tree)} for region in self.regions
+        )
+
+    def multiplications(self, op: Op) -> int:
+        """Return how many multiplications a matmul is: one for each group of which it reads."""
+        return self.tile.groups if any(a.every_group for a in op.accesses()) else 1
 
     def registers_of(self, op: Op) -> frozenset[str]:
         """Return the values that `op` touches and that live in registers."""

@@ -13,6 +13,8 @@ from .program import Buffer, OpUse, Staging
 
 #: Columns of a slice: 64 to 256 bytes of float32 a row, which TMA takes in one or two boxes.
 SLICE_COLUMNS = (16, 32, 64)
+#: What an example says: a TMA box of 128 bytes a row.
+_EXAMPLE_COLUMNS = 32
 #: Slices that a role can hold: each takes registers for all of its columns.
 MOST_HELD = 4
 
@@ -48,8 +50,8 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
         if not ops:
             continue
         source, part = staged_values(algorithm, ops[0])
-        columns, width = context.chosen(node.width).value, context.dims.get(source.dims[1], 128)
-        pieces = width // columns if columns in SLICE_COLUMNS and columns <= width else 1
+        columns, width = context.chosen(node.width).value, _width(context, source)
+        pieces = width // columns if columns in _sizes(context, width) else 1
         found.append(
             StagedOp(node=node, op=ops[0], source=source, part=part, columns=columns, pieces=pieces)
         )
@@ -87,8 +89,8 @@ def staged_values(algorithm: Algorithm, op: Op) -> tuple[Value, Value]:
 def _check_slices(context: Context, staged: StagedOp) -> None:
     """Report slices of a width that cannot be, and more of them held than there are."""
     node, report = staged.node, context.reporter.report
-    width = context.dims.get(staged.source.dims[1], 128)
-    legal = [columns for columns in SLICE_COLUMNS if columns <= width]
+    width = _width(context, staged.source)
+    legal = _sizes(context, width)
     context.number(node.width, legal[0])
     if staged.columns not in legal:
         report(
@@ -107,6 +109,21 @@ def _check_slices(context: Context, staged: StagedOp) -> None:
             context.chosen(node.hold).span,
             helps=(f"write {listed(map(str, range(most + 1)))}",),
         )
+
+
+def _sizes(context: Context, width: int) -> list[int]:
+    """Return the columns that a slice of a tile may have.
+
+    From registers a tile goes out as its threads hold it: whole.
+    """
+    if context.target.joins:
+        return [width]
+    return [columns for columns in SLICE_COLUMNS if columns <= width]
+
+
+def _width(context: Context, source: Value) -> int:
+    """Return the columns of the tile that is sent out."""
+    return context.extent(context.dims_of(source)[1])
 
 
 def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse | None:
@@ -152,13 +169,15 @@ def _holds_a_value(context: Context, staged: StagedOp, buffer: Buffer) -> None:
         f"`{buffer.name}` holds `{buffer.holds[0]}`, slices need a ring of their own",
         staged.node.through.span,
         notes=(Note(message="declared here", label=Label(span=buffer.span)),),
-        helps=(f"write another name, and add `{_declaration(staged, 'stage')}`",),
+        helps=(f"write another name, and add `{_declaration(context, staged, 'stage')}`",),
     )
 
 
-def _declaration(staged: StagedOp, name: str) -> str:
+def _declaration(context: Context, staged: StagedOp, name: str) -> str:
     """Return the line that declares a ring of staging buffers."""
-    return f"smem {name} : f32[{staged.part.dims[0]}, {staged.columns}]  depth 2"
+    symbol = context.tile.group_symbol if context.tile else None
+    group = f"[{symbol}]" if symbol else ""
+    return f"smem {name}{group} : f32[{staged.part.dims[0]}, {staged.columns}]  depth 2"
 
 
 def _no_stage(context: Context, staged: StagedOp) -> None:
@@ -171,13 +190,17 @@ def _no_stage(context: Context, staged: StagedOp) -> None:
         f"there is no buffer `{through.text}`",
         through.span,
         helps=did_you_mean(through.text, declared)
-        or (f"add `{_declaration(staged, through.text)}`",),
+        or (f"add `{_declaration(context, staged, through.text)}`",),
     )
 
 
 def _example(context: Context, use: OpUse) -> str:
     """Return how an op in slices is written."""
-    return f"{use.span.text} in slices of 32 through {_stage_name(context)}"
+    assert context.algorithm is not None
+    source, _ = staged_values(context.algorithm, use.op)
+    sizes = _sizes(context, _width(context, source))
+    columns = _EXAMPLE_COLUMNS if _EXAMPLE_COLUMNS in sizes else sizes[0]
+    return f"{use.span.text} in slices of {columns} through {_stage_name(context)}"
 
 
 def _stage_name(context: Context) -> str:
@@ -186,7 +209,7 @@ def _stage_name(context: Context) -> str:
         name.name.text
         for node in context.tree.buffers
         for name in node.names
-        if any(isinstance(dim, ast.Number) for dim in node.dims)
+        if any(isinstance(dim, ast.Number | ast.Share) for dim in node.dims)
     ]
     return found[0] if found else "stage"
 

@@ -177,6 +177,17 @@ class BufferName(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share(Node):
+    """`d/2`: one of several equal parts of a dimension."""
+
+    symbol: Name
+    parts: Number
+
+
+Dim: TypeAlias = Name | Number | Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer(Node):
     """`smem kv : bf16[n, d]  depth 3  holds k, v`: one declaration of one or more buffers.
 
@@ -186,7 +197,7 @@ class Buffer(Node):
     memory: Name
     names: tuple[BufferName, ...]
     element: Name
-    dims: tuple[Name | Number, ...]
+    dims: tuple[Dim, ...]
     depth: Count | None
     slices: Count | None
     holds: tuple[Name, ...]
@@ -270,7 +281,14 @@ class Staged(Node):
     hold: Count | None
 
 
-Step: TypeAlias = Op | Staged | Peel | Turn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle(Node):
+    """`wait dv[g][j]`: the role waits here for a matmul that it has issued."""
+
+    op: Op
+
+
+Step: TypeAlias = Op | Staged | Peel | Turn | Settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,10 +302,11 @@ class Block(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Node):
-    """`loop i over kv { ... }`."""
+    """`loop i over kv { ... }`; `staggered` is that word where it is said."""
 
     symbol: Name
     over: Name
+    staggered: Name | None
     blocks: tuple[Block, ...]
 
 

@@ -87,7 +87,7 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
         return self._name(token)
 
     element = layout = mask_kind = case_field = replicas = target_name = _word
-    turn_word = pair_word = buffer_type = memory = next_source = deal_kind = _word
+    turn_word = pair_word = buffer_type = memory = next_source = deal_kind = staggered = _word
 
     def __default__(self, data: str, children: list[Any], meta: Meta) -> Setting:
         if data not in _SETTINGS:
@@ -171,7 +171,10 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
     def buffer_name(self, meta: Meta, name: Token, group: ast.Name | None = None) -> ast.BufferName:
         return ast.BufferName(name=self._name(name), group=group, span=self._span(meta))
 
-    def dims(self, meta: Meta, *dims: Token | ast.Number) -> tuple[ast.Name | ast.Number, ...]:
+    def share(self, meta: Meta, symbol: Token, parts: ast.Number) -> ast.Share:
+        return ast.Share(symbol=self._name(symbol), parts=parts, span=self._span(meta))
+
+    def dims(self, meta: Meta, *dims: Token | ast.Number | ast.Share) -> tuple[ast.Dim, ...]:
         return tuple(self._name(dim) if isinstance(dim, Token) else dim for dim in dims)
 
     def holds(self, meta: Meta, *values: Token) -> Setting:
@@ -267,11 +270,15 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
             span=self._span(meta),
         )
 
-    def loop(self, meta: Meta, symbol: Token, over: Token, *blocks: ast.Block) -> ast.Loop:
+    def settle(self, meta: Meta, op: ast.Op) -> ast.Settle:
+        return ast.Settle(op=op, span=self._span(meta))
+
+    def loop(self, meta: Meta, symbol: Token, over: Token, *rest: ast.Name | ast.Block) -> ast.Loop:
         return ast.Loop(
             symbol=self._name(symbol),
             over=self._name(over),
-            blocks=blocks,
+            staggered=_first(rest, ast.Name),
+            blocks=_every(rest, ast.Block),
             span=self._span(meta),
         )
 

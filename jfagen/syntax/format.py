@@ -201,8 +201,8 @@ class _Writer:
 
 
 _NO_ROW: tuple[Row | None, int | None] = (None, None)
-_TIGHT_BEFORE = frozenset({",", "]", ")", "[", "..", "+", "-", "}"})
-_TIGHT_AFTER = frozenset({"[", "(", "..", "+", "-", "{"})
+_TIGHT_BEFORE = frozenset({",", "]", ")", "[", "..", "+", "-", "/", "}"})
+_TIGHT_AFTER = frozenset({"[", "(", "..", "+", "-", "/", "{"})
 
 
 def _aligned(lines: list[_Line]) -> list[_Line]:

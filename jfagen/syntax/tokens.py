@@ -39,7 +39,7 @@ _PIECES = re.compile(
     r"""
       (?P<word>    [A-Za-z_][A-Za-z0-9_]* (?: \. [A-Za-z_][A-Za-z0-9_]* )* )
     | (?P<number>  [0-9][A-Za-z0-9_]* )
-    | (?P<sign>    -> | \.\. | [{}()\[\],:+-] )
+    | (?P<sign>    -> | \.\. | [{}()\[\],:+/-] )
     | (?P<comment> \#[^\n]* )
     | (?P<blank>   (?: [ \t\n] | \r\n )+ )
     | (?P<junk>    . )

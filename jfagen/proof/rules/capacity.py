@@ -174,9 +174,9 @@ def _tiles_over(
         notes=(
             *(
                 Note(
-                    message=f"`{tile.buffer.name}` takes {tile.registers}: {_size(tile)} in "
+                    message=f"`{tile.name}` takes {tile.registers}: {_size(tile)} in "
                     f"{threads} threads",
-                    label=Label(span=tile.buffer.span),
+                    label=Label(span=tile.span),
                 )
                 for tile in tiles
             ),
@@ -190,11 +190,10 @@ def _tiles_over(
 
 
 def _size(tile: RegisterTile) -> str:
-    buffer = tile.buffer
-    if len(buffer.shape) == 1:
-        return f"a vector of {buffer.shape[0]} rows"
-    size = " x ".join(map(str, buffer.shape)) + f" of {buffer.dtype.bytes} bytes"
-    return f"{tile.tiles} slices, each {size}," if buffer.turns > 1 and tile.tiles > 1 else size
+    if len(tile.shape) == 1:
+        return f"a vector of {tile.shape[0]} rows"
+    size = " x ".join(map(str, tile.shape)) + f" of {tile.element_bytes} bytes"
+    return f"{tile.tiles} slices, each {size}," if tile.slices else size
 
 
 def _threads(subject: Subject) -> list[Diagnostic]:
