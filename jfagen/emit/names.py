@@ -59,8 +59,14 @@ def bytes_name(buffer: str) -> str:
     return f"{buffer.upper()}_BYTES"
 
 
+#: Columns of a tile that lies as threads hold it: 128 bytes of float32, one row of all banks.
+FLAT_COLUMNS = 32
+
+
 def shape_text(buffer: Buffer) -> str:
     """Return a tile's shape; in tensor memory a vector is one column."""
+    if buffer.flat:
+        return "(FLAT_ROWS, FLAT_COLUMNS)"
     parts = [DIMENSIONS.get(symbol, columns_name(buffer.name)) for symbol in buffer.symbols]
     if len(parts) > 1:
         return f"({', '.join(parts)})"
@@ -69,6 +75,8 @@ def shape_text(buffer: Buffer) -> str:
 
 def text_shape(buffer: Buffer) -> tuple[int, ...]:
     """Return the shape of `shape_text` in numbers."""
+    if buffer.flat:
+        return (buffer.shape[0] * buffer.shape[1] // FLAT_COLUMNS, FLAT_COLUMNS)
     column = len(buffer.shape) == 1 and buffer.storage is Storage.TMEM
     return (*buffer.shape, 1) if column else buffer.shape
 

@@ -26,6 +26,8 @@ from .sync_lines import OpPlace, SyncSpeller, flat_index, merged
 from .turns import turn_end, turn_pass, turn_start, turn_wait
 from .view import OpView, Piece, RoleView, Segment, StagingView
 
+#: Columns of a comment above a role, which stands two levels deep.
+_COMMENT_WIDTH = 112
 #: Spells one op: (macro, view) -> text.
 Spell = Callable[[str, OpView], str]
 
@@ -360,8 +362,10 @@ class RoleBuilder:
         role = role_program.role
         index = f"[{self.program.tile.group_symbol}]" if role.indexed else ""
         place = f"{role.span.source.path.rsplit('/', 1)[-1]}:{role.span.line}"
-        ops = ", ".join(self.words(use) for use in role_program.uses())
-        return f"{role.name}{index}: {ops} ({place})"
+        uses = role_program.uses()
+        whole, bare = (", ".join(words) for words in (map(self.words, uses), (u.op.name for u in uses)))
+        comment = f"{role.name}{index}: {whole} ({place})"
+        return comment if len(comment) <= _COMMENT_WIDTH else f"{role.name}{index}: {bare} ({place})"
 
 
 def _waits(use: OpUse) -> bool:

@@ -97,7 +97,7 @@ def phase_words(channel: Channel) -> str:
     """Return what completes one phase."""
     match channel.arrival:
         case Arrival.BYTES:
-            return f"{channel.bytes} bytes"
+            return f"{f'{channel.arrivals} x ' if channel.arrivals > 1 else ''}{channel.bytes} bytes"
         case Arrival.COMMIT:
             return f"{channel.arrivals} commit{'s' * (channel.arrivals > 1)}"
         case Arrival.THREADS:

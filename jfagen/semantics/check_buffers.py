@@ -101,6 +101,7 @@ def _staging_buffer(
         grouped=grouped,
         span=name.name.span,
         turns=staged.pieces,
+        flat=context.target.joins,
     )
 
 

@@ -88,6 +88,7 @@ class Buffer:
         holds: the values that take turns in it, in the order in which they are produced.
         slices: equal column slices in which it is handed over, or read.
         turns: uses of each of its values in a step; a staging buffer has one for every slice.
+        flat: whether a tile lies there as the threads of its role hold it, not by rows and columns.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Buffer:
     grouped: bool
     span: Span = field(compare=False)
     turns: int = 1
+    flat: bool = False
 
     @property
     def bytes(self) -> int:
