@@ -58,18 +58,15 @@ class Counters:
             return step
         return plus("step_count", int(step)) if step.lstrip("-").isdigit() else f"step_count + {step}"
 
-    @property
-    def loops(self) -> bool:
-        """Whether what is being spelled is a loop."""
-        return self.lap.base is Base.LOOP
-
     def zero(self) -> str:
         """Return the name of a slot that is 0, which the toolchain cannot know.
 
         What it is added to is addressed anew in every lap: addresses that do not change would be
         kept in registers.
         """
-        self.per_step["only_slot"] = f"{_bracketed(self._count(0))} >> 30  # 0, made anew in each lap"
+        loops = self.lap.base is Base.LOOP
+        count = f"({self._count(0)})" if loops else "step_count"
+        self.per_step["only_slot"] = f"{count} >> 30  # 0, made anew in each lap"
         return "only_slot"
 
     def step_ring(

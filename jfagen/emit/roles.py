@@ -323,7 +323,7 @@ class RoleBuilder:
             else:
                 rate, position = len(buffer.holds), buffer.holds.index(value)
                 slot, _ = counters.step_ring(value, shift, rate, position, depth)
-        elif counters.loops and self._is_made_anew(use, value):
+        elif self._is_made_anew(use, value):
             slot, depth = counters.zero(), "1"
         grouped = buffer.grouped and self.program.tile.groups > 1
         terms = [(group if grouped else "", "GROUPS"), (slot, depth)]
