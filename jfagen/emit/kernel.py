@@ -158,6 +158,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "groups_host": "GROUPS.value" if grouped else "1",
         "order": program.tiles.order,
         "longest_first": program.tiles.order is TileOrder.LONGEST_FIRST,
+        "by_q_length": program.tiles.order is TileOrder.VALID_BY_Q_LENGTH,
         "persistent": program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN),
         "grid_reason": reasons.get(program.tiles.next, ""),
     }

@@ -267,7 +267,7 @@ class RoleBuilder:
             name=use.op.name,
             group=group,
             step=step,
-            block=self._block(step),
+            block=self._block(step, counters),
             mask=part.mask if part is not None and use.op.masks else None,
             idle=lap is not None and lap.is_first(shift) is True and _waits(use),
             tile={
@@ -307,9 +307,9 @@ class RoleBuilder:
         wait = f"{variable} = tlx.async_dot_wait({join.pending}, {variable})"
         return [wait, *merged(signals)]
 
-    def _block(self, step: str) -> str:
+    def _block(self, step: str, counters: Counters) -> str:
         """Return the number of the rows of a step: CTAs that are staggered begin elsewhere."""
-        return f"query_block({step}, first_block, steps)" if self.program.staggered else step
+        return f"query_block({step}, {counters.first_block()}, steps)" if self.program.staggered else step
 
     def _tile(self, use: OpUse, value: str, group: str, shift: int, counters: Counters) -> str:
         buffer = self.program.holder(value)

@@ -14,6 +14,7 @@ _ORDERS = {
     TileOrder.GIVEN: "order given",
     TileOrder.LONGEST_FIRST: f"order longest_first by {_COST}",
     TileOrder.VALID: "order valid with block innermost",
+    TileOrder.VALID_BY_Q_LENGTH: "order valid by q_length with block innermost",
 }
 
 
@@ -103,6 +104,8 @@ def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
         what = f"`order {order.kind.text}` of `{name}`"
         context.not_built(what, order.kind.span, instead)
         return TileOrder(orders[0])
+    if order.kind.text == TileOrder.VALID and order.by is not None:
+        return TileOrder.VALID_BY_Q_LENGTH
     if order.by is not None and order.by.text != _COST:
         context.not_built(f"`by {order.by.text}`", order.by.span, f"write `by {_COST}`")
     return TileOrder(order.kind.text)

@@ -285,6 +285,7 @@ class TileOrder(StrEnum):
     GIVEN = "given"
     LONGEST_FIRST = "longest_first"
     VALID = "valid"
+    VALID_BY_Q_LENGTH = "valid_by_q_length"
 
 
 class NextTile(StrEnum):

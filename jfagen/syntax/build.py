@@ -329,8 +329,9 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
         )
 
     def valid(self, meta: Meta, kind: Token, *words: Token) -> ast.Order:
+        by = self._name(words[1]) if words[0] == "by" else None
         return ast.Order(
-            kind=self._name(kind), by=None, innermost=self._name(words[1]), span=self._span(meta)
+            kind=self._name(kind), by=by, innermost=self._name(words[-2]), span=self._span(meta)
         )
 
     def order(self, meta: Meta, order: ast.Order) -> Setting:
