@@ -34,7 +34,9 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
     found = list(_sizes(program))
     for buffer in program.buffers:
         found += _buffer_constants(program, buffer)
-    loaded = {c.buffers[0]: c.bytes for c in sync.channels if c.arrival is Arrival.BYTES}
+    loaded = {
+        name: size for c in sync.channels for name, size in zip(c.buffers, c.bytes, strict=False)
+    }
     found += [
         Constant(
             name=bytes_name(buffer.name),

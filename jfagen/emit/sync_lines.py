@@ -169,7 +169,7 @@ class SyncSpeller:
         point = spelled.points[end.site.point]
         op = place.use.op
         if op.engine is Engine.LOAD:
-            count = bytes_name(channel.buffers[0])
+            count = bytes_name(self.plan.touches[end.site][0].buffer)
             spelled.expect.append(f"tlx.barrier_expect_bytes({barrier}, {count})")
             spelled.arrival = barrier
             return

@@ -97,7 +97,9 @@ def phase_words(channel: Channel) -> str:
     """Return what completes one phase."""
     match channel.arrival:
         case Arrival.BYTES:
-            return f"{f'{channel.arrivals} x ' if channel.arrivals > 1 else ''}{channel.bytes} bytes"
+            loads = channel.arrivals // len(channel.bytes)
+            each = " + ".join(map(str, channel.bytes))
+            return f"{f'{loads} x ' if loads > 1 else ''}{each} bytes"
         case Arrival.COMMIT:
             return f"{channel.arrivals} commit{'s' * (channel.arrivals > 1)}"
         case Arrival.THREADS:

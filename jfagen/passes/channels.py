@@ -79,7 +79,7 @@ class Channel:
         arrival: how the arrivals are made.
         arrivals: signalling roles per phase.
         warps: warps of a signalling role, for `threads`.
-        bytes: what a TMA load brings.
+        bytes: what the TMA loads bring, for each of the buffers; empty without loads.
         reasons: the dependences that it carries, in words.
     """
 
@@ -97,7 +97,7 @@ class Channel:
     arrival: Arrival
     arrivals: int
     warps: int
-    bytes: int
+    bytes: tuple[int, ...]
     reasons: tuple[str, ...]
 
     @property

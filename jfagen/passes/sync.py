@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..algorithm import Engine, Mode, Space
-from ..planning import Plan, Site
+from ..planning import Plan, Site, unroll
 from ..semantics.program import Buffer, GroupRef
 from ..types import Storage
 from .channels import Arrival, Channel, ChannelKind, End, SyncPlan, When
 from .layout import Layout
-from .needed import Family, all_pairs
+from .needed import Family, all_pairs, trip_counts
 from .rendezvous import find_rendezvous
 
 
@@ -36,6 +36,7 @@ def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> Syn
     channels: list[Channel] = []
     for key, group in members.items():
         channels += _channels(plan, layout, key, group)
+    channels = _landed(plan, channels)
     order = {buffer.name: index for index, buffer in enumerate(plan.program.buffers)}
     kinds = list(ChannelKind)
     channels.sort(key=lambda c: (order[c.buffers[0]], kinds.index(c.kind), c.name))
@@ -44,6 +45,59 @@ def derive_sync(plan: Plan, layout: Layout, families: tuple[Family, ...]) -> Syn
         fences=_fences(plan),
         rendezvous=find_rendezvous(plan, layout),
     )
+
+
+def _landed(plan: Plan, channels: list[Channel]) -> list[Channel]:
+    """Return the channels with those of loads that land on one barrier made one."""
+    found = list(channels)
+    for placed in plan.placed.values():
+        first = _full_of(found, placed.use.lands_with)
+        other = _full_of(found, placed.use.op.name) if placed.use.lands_with else None
+        if first is None or other is None or first is other:
+            continue
+        buffers = first.buffers + other.buffers
+        both = replace(
+            first,
+            name=f"{'_and_'.join(buffers)}_{first.kind.value}",
+            buffers=buffers,
+            signals=tuple(sorted(first.signals + other.signals, key=lambda end: end.site)),
+            waits=first.waits + _unmet(plan, first.waits, other.waits),
+            arrivals=first.arrivals + other.arrivals,
+            bytes=first.bytes + other.bytes,
+            reasons=tuple(dict.fromkeys(first.reasons + other.reasons)),
+        )
+        found = [both if one is first else one for one in found if one is not other]
+    return found
+
+
+def _full_of(channels: list[Channel], load: str) -> Channel | None:
+    """Return the channel on which a load lands."""
+    return next(
+        (
+            channel
+            for channel in channels
+            if channel.arrival is Arrival.BYTES and load in {e.site.op for e in channel.signals}
+        ),
+        None,
+    )
+
+
+def _unmet(plan: Plan, waits: tuple[End, ...], others: tuple[End, ...]) -> tuple[End, ...]:
+    """Return those of the other waits before which their role has not waited for the same phase."""
+    unrolled = unroll(plan, trip_counts(plan)[0])
+
+    def met(other: End, wait: End) -> bool:
+        if wait.when is not other.when or plan.at(wait.site).role != plan.at(other.site).role:
+            return False
+        starts = [
+            (unrolled.start[wait.site, tile, step], start)
+            for (site, tile, step), start in unrolled.start.items()
+            if site == other.site
+        ]
+        actors = [unrolled.events[node].actor for pair in starts for node in pair]
+        return len(set(actors)) == 1 and all(one < another for one, another in starts)
+
+    return tuple(end for end in others if not any(met(end, wait) for wait in waits))
 
 
 def _fences(plan: Plan) -> tuple[Site, ...]:
@@ -185,7 +239,7 @@ def _channel(
         arrival=arrival,
         arrivals=len(signals) // len(positions) // slices,
         warps=warps,
-        bytes=buffer.bytes if arrival is Arrival.BYTES else 0,
+        bytes=(buffer.bytes,) if arrival is Arrival.BYTES else (),
         reasons=tuple(dict.fromkeys(_reason(family) for family in families)),
     )
 

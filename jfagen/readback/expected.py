@@ -135,7 +135,8 @@ class ExpectedTrace:
             case Engine.LOAD:
                 for channel, end in self._ends(site, step, steps, signal=True):
                     signal = self._signal(channel, site, self._number(channel, end, step))
-                    expect = Action(ActionKind.EXPECT, 0, signal=signal, value=channel.bytes)
+                    size = channel.bytes[channel.buffers.index(touches[0].buffer)]
+                    expect = Action(ActionKind.EXPECT, 0, signal=signal, value=size)
                     self.actions += [
                         expect,
                         Action(ActionKind.LOAD, 0, signal=signal, writes=writes),

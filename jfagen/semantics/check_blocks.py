@@ -137,6 +137,9 @@ class _Walk:
                     self._place_op(step.op, role, place, step)
                 case ast.Op():
                     self._place_op(step, role, place, None)
+                case ast.Landing():
+                    for op in step.ops:
+                        self._place_op(op, role, place, None, lands_with=step.ops[0])
                 case ast.Settle():
                     self._settle(step, role, place)
         if self.settling:
@@ -249,11 +252,20 @@ class _Walk:
             helps=(f"write it in the loop, in the block with {quoted(masking)}",),
         )
 
-    def _place_op(self, node: ast.Op, role: Role, place: _Place, staged: ast.Staged | None) -> None:
+    def _place_op(
+        self,
+        node: ast.Op,
+        role: Role,
+        place: _Place,
+        staged: ast.Staged | None,
+        lands_with: ast.Op | None = None,
+    ) -> None:
         self.placed.busy.add(role.name)
         use = self._op(node, role, place)
         if use is not None:
             use = replace(use, settles=tuple(self.settling))
+            if lands_with is not None and lands_with is not node:
+                use = self._landing(use, lands_with, role)
             self.settling.clear()
             use = staged_use(self.context, use, staged)
         if use is None:
@@ -264,6 +276,36 @@ class _Walk:
                 parts.loop.append(use)
             else:
                 (parts.after if place.after else parts.before).append(use)
+
+    def _landing(self, use: OpUse, first: ast.Op, role: Role) -> OpUse:
+        """Return a load that lands on the barrier of another one; report what cannot."""
+        loop, name = self.placed.parts[role.name].loop, first.name.text
+        leader = next((one for one in reversed(loop) if one.op.name == name), None)
+        if leader is None:
+            return use
+        loads = {one.op.engine for one in (use, leader)} == {Engine.LOAD}
+        slots = [self._slots(one.op) for one in (use, leader)]
+        if not loads:
+            why = f"`{(use if use.op.engine is not Engine.LOAD else leader).op.name}` is no load"
+        elif use.offset != leader.offset:
+            why = "they load for different steps"
+        elif slots[0] != slots[1]:
+            why = f"their rings have {slots[0]} and {slots[1]} slots"
+        else:
+            return replace(use, lands_with=name)
+        self.context.reporter.report(
+            "bad-with",
+            f"`{use.op.name}` cannot land on the barrier of `{name}`: {why}",
+            use.span,
+            helps=(f"give them rings of one depth and the same step, or place `{use.span.text}` alone",),
+        )
+        return use
+
+    def _slots(self, op: Op) -> int:
+        """Return the slots of the ring that an op fills; 0 if none is declared."""
+        values = {access.value for access in op.accesses()}
+        buffers = self.context.buffers.values()
+        return next((b.depth for b in buffers if values & set(b.holds)), 0)
 
     def _op(self, node: ast.Op, role: Role, place: _Place) -> OpUse | None:
         names = [op.name for op in self.algorithm.ops]
@@ -433,6 +475,8 @@ def _ops(steps: tuple[ast.Step, ...]) -> Iterator[ast.Op]:
         match step:
             case ast.Op():
                 yield step
+            case ast.Landing():
+                yield from step.ops
             case ast.Staged():
                 yield step.op
             case ast.Turn():

@@ -74,6 +74,8 @@ def _ops(tree: ast.Schedule, role: str) -> Iterator[ast.Op]:
                 step = steps.pop(0)
                 if isinstance(step, ast.Turn):
                     steps[:0] = step.steps
+                elif isinstance(step, ast.Landing):
+                    yield from step.ops
                 elif isinstance(step, ast.Staged):
                     yield step.op
                 elif isinstance(step, ast.Op):

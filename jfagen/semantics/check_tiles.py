@@ -201,4 +201,10 @@ def _blocks(tree: ast.Schedule) -> list[ast.Block]:
 
 def _loads(context: Context, block: ast.Block) -> bool:
     loads = {op.name for op in context.algorithm.ops if op.inputs} if context.algorithm else set()
-    return any(isinstance(step, ast.Op) and step.name.text in loads for step in block.steps)
+    ops = [
+        op
+        for step in block.steps
+        for op in (step.ops if isinstance(step, ast.Landing) else (step,))
+        if isinstance(op, ast.Op)
+    ]
+    return any(op.name.text in loads for op in ops)

@@ -199,6 +199,7 @@ class OpUse:
         groups: the groups that it runs for, over all replicas of its role.
         offset: it runs for step `i + offset` where the loop variable is `i`; 0 for per-tile ops.
         turn: which of its role's turns it stands in; -1 outside of all.
+        lands_with: the load on whose barrier it lands; empty if on its own.
         settles: matmuls that its role waits for before it, as the schedule says: op and offset.
         staging: how it sends its tile out; None for an op that does not.
     """
@@ -209,6 +210,7 @@ class OpUse:
     offset: int
     span: Span = field(compare=False)
     turn: int = -1
+    lands_with: str = ""
     settles: tuple[tuple[str, int], ...] = ()
     staging: Staging | None = None
 

@@ -288,7 +288,14 @@ class Settle(Node):
     op: Op
 
 
-Step: TypeAlias = Op | Staged | Peel | Turn | Settle
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing(Node):
+    """`load_q[j] with load_lse[j]`: loads that land on one barrier, that of the first."""
+
+    ops: tuple[Op, ...]
+
+
+Step: TypeAlias = Op | Landing | Staged | Peel | Turn | Settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -270,6 +270,9 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
             span=self._span(meta),
         )
 
+    def landing(self, meta: Meta, *ops: ast.Op) -> ast.Landing:
+        return ast.Landing(ops=ops, span=self._span(meta))
+
     def settle(self, meta: Meta, op: ast.Op) -> ast.Settle:
         return ast.Settle(op=op, span=self._span(meta))
 

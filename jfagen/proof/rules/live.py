@@ -63,13 +63,14 @@ def check(subject: Subject) -> list[Diagnostic]:
 def _wrong_bytes(plan: Plan, channel: Channel) -> list[Diagnostic]:
     """A phase that expects other bytes than its load brings is never complete, or too early."""
     for end in channel.signals if channel.arrival is Arrival.BYTES else ():
-        loaded = plan.program.buffer(channel.buffers[0]).bytes
-        if loaded != channel.bytes:
+        buffer = plan.program.buffer(plan.touches[end.site][0].buffer)
+        expected, loaded = channel.bytes[channel.buffers.index(buffer.name)], buffer.bytes
+        if loaded != expected:
             load = plan.at(end.site).use
             return [
                 Diagnostic(
                     id="deadlock",
-                    message=f"`{channel.name}` expects {channel.bytes:,} bytes, `{load.op.name}` "
+                    message=f"`{channel.name}` expects {expected:,} bytes, `{load.op.name}` "
                     f"brings {loaded:,}",
                     label=Label(span=load.span),
                 )
