@@ -1,4 +1,4 @@
-"""The training example, in its small form on the CPU: both curves agree, and the loss falls."""
+"""The training example, small on the CPU and whole on a GPU: the curves agree, the loss falls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from gpu_bench import watchdog
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import jfagen
@@ -43,6 +44,16 @@ def test_a_short_run_agrees_with_the_reference_and_writes_what_is_asked_for(tmp_
     said = capsys.readouterr().out
     assert f"   0  {ours[0]:8.5f}   {theirs[0]:8.5f}\n" in said and f"{STEPS - 1:4} " in said
     assert "apart by 0.00% of the first loss at most; 2% are allowed" in said
+
+
+@pytest.mark.gpu
+def test_200_steps_on_a_gpu_follow_the_reference_in_one_graph(tmp_path):
+    curves = tmp_path / "curves.json"
+    with watchdog(300):
+        assert train.main(["--json", str(curves)]) == 0
+    found = json.loads(curves.read_text())
+    assert found["jfagen"]["graphs"] == found["reference"]["graphs"] == 1
+    assert len(found["jfagen"]["losses"]) == 200
 
 
 @pytest.mark.parametrize("factor", [-1, math.nan])

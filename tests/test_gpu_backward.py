@@ -66,7 +66,7 @@ def test_200_random_length_sets_agree_with_float64(dtype, head_dim, jagged, caps
         )
         worst = max(worst, check(case))
     with capsys.disabled():
-        print(f"\n{dtype} D {head_dim} jagged {jagged}: largest error {worst:.2e}", end="")
+        print(f"\n{dtype} D {head_dim} jagged {jagged}: {worst:.2f} of what is allowed", end="")
 
 
 @pytest.mark.parametrize("lse", [False, True])
@@ -200,9 +200,9 @@ def test_neighbours_do_not_matter(jagged, value):
             dirty[name] = torch.full_like(x, value)
             dirty[name][theirs] = x[theirs]
         found = case.change(**dirty).gradients()
-        same([x[theirs] for x in found[1:]], [x[theirs] for x in clean[1:]])
-        if jagged and theirs.stop - theirs.start <= 128:
-            assert torch.equal(found[0][mine], clean[0][mine])
+        places = (mine, theirs, theirs)
+        parts = [[x[at] for x, at in zip(y, places, strict=True)] for y in (found, clean)]
+        same(*parts, NAMES if jagged and theirs.stop - theirs.start <= 128 else NAMES[1:])
         assert not jagged or bool(torch.isfinite(found[0][mine]).all())
 
 

@@ -1,12 +1,14 @@
-"""Deterministic algorithms: what a backward by kernels says when torch is told to use no others."""
+"""The backward before a kernel: what it passes on, and what it says of determinism."""
 
 from __future__ import annotations
 
+import ast
 import warnings
 from types import SimpleNamespace
 
 import pytest
 import torch
+from builders import ROOT
 
 import jfagen
 from jfagen.runtime.backward import check_determinism
@@ -39,7 +41,7 @@ def kernel(monkeypatch):
     launched = []
 
     def backward(dout, q, k, v, *others, **how):
-        launched.append(how)
+        launched.append((dout, others, how))
         return torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
 
     monkeypatch.setattr("jfagen.runtime.backward.backward_schedule", lambda device: "bwd")
@@ -51,6 +53,35 @@ def kernel(monkeypatch):
 def gradients():
     given = leaves()
     return torch.autograd.grad(jfagen.attention(*given, OFFSETS).sum(), given)
+
+
+def test_the_options_of_the_forward_and_both_incoming_gradients_reach_the_kernel(kernel):
+    """A mask, a factor or a gradient that the backward never hears of is wrong in silence."""
+    given = leaves()
+    out, lse = jfagen.attention(*given, OFFSETS, scale=0.3, return_lse=True)
+    torch.autograd.grad([out.sum(), (lse * 2).sum()], given, retain_graph=True)
+    torch.autograd.grad(lse.sum(), given)
+    (dout, others, how), (none, _, _) = kernel
+    assert torch.equal(dout, torch.ones_like(out)) and torch.equal(none, torch.zeros_like(out))
+    assert torch.equal(others[2], OFFSETS)
+    assert how["scale"] == 0.3 and torch.equal(how["dlse"], torch.full_like(lse, 2))
+
+
+def test_a_backward_has_every_option_of_its_forward():
+    for backward in sorted((ROOT / "generated").rglob("bwd*.py")):
+        forward = backward.with_name(backward.name.replace("bwd", "fwd"))
+        if forward.exists():
+            one, other = (options(path) for path in (forward, backward))
+            assert one <= other, backward
+            assert {"dlse", "scale", "tiles"} <= other, backward
+
+
+def options(path):
+    """The keywords of the host function that people call."""
+    names = ("forward", "backward")
+    body = ast.parse(path.read_text()).body
+    function = next(node for node in body if getattr(node, "name", None) in names)
+    return {argument.arg for argument in function.args.kwonlyargs}
 
 
 def test_nothing_is_said_unless_torch_is_told(kernel):
