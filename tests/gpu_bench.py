@@ -98,3 +98,36 @@ def check_batch(q, k, v, kv_offsets, q_offsets=None, **how):
         assert bool((out[rows[-1] :] == 0).all())
         assert bool((lse[rows[-1] :] == -math.inf).all())
     return out, lse, worst
+
+
+class NoLaunch:
+    """A kernel that must not be launched."""
+
+    def __getitem__(self, grid):
+        raise AssertionError(f"launched with {grid}")
+
+
+def layouts(dtype):
+    """The same numbers, laid out in memory in other ways."""
+    dense = normal(700, 4, 128, dtype, 7)
+    fused = torch.randn(700, 3, 4, 128, device="cuda").to(dtype)
+    fused[:, 1] = dense
+    transposed = dense.transpose(0, 1).contiguous().transpose(0, 1)
+    every_second = torch.randn(1400, 4, 128, device="cuda").to(dtype)
+    every_second[::2] = dense
+    odd_rows = torch.randn(700, 4 * 128 + 3, device="cuda").to(dtype)
+    odd_rows[:, : 4 * 128] = dense.flatten(1)
+    shifted = torch.empty(700 * 4 * 128 + 1, device="cuda", dtype=dtype)
+    shifted[1:] = dense.flatten()
+    padded = torch.randn(700, 4 * 128 + 8, device="cuda").to(dtype)
+    padded[:, : 4 * 128] = dense.flatten(1)
+    return {
+        "dense": dense,
+        "slice of a fused projection": fused[:, 1],
+        "transposed": transposed,
+        "every second row": every_second[::2],
+        "rows of 1030 bytes": odd_rows[:, : 4 * 128].unflatten(1, (4, 128)),
+        "address off by 2 bytes": shifted[1:].view(700, 4, 128),
+        "rows of 1040 bytes": padded[:, : 4 * 128].unflatten(1, (4, 128)),
+        "every head the same": dense[:, :1].expand(700, 4, 128),
+    }

@@ -88,14 +88,6 @@ def test_fa4_gets_packed_q_outside_of_the_timing(fa4, mode, direction):
     assert options["max_seqlen_k"] == max(case.lengths)
 
 
-def test_of_a_backward_only_the_backward_is_timed(fa4):
-    prepared = FlashAttention4().prepare(cpu_inputs(small_case(direction=Direction.BACKWARD)))
-    assert len(fa4) == 1
-    first, again = prepared.call(), prepared.call()
-    assert len(fa4) == 1
-    assert all(one.equal(other) for one, other in zip(first, again, strict=True))
-
-
 @pytest.mark.parametrize("mode", Mode)
 def test_torch_varlen_gets_packed_q(monkeypatch, mode):
     varlen = pytest.importorskip("torch.nn.attention.varlen")
@@ -129,10 +121,30 @@ def test_cudnn_is_only_for_sequences_of_one_length():
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_ours_is_called_as_users_call_it(ours, mode):
+@pytest.mark.parametrize("direction", Direction)
+def test_ours_is_called_as_users_call_it(ours, mode, direction):
     assert Jfagen().available() is None
-    assert is_right(Jfagen(), small_case(mode=mode))
+    assert is_right(Jfagen(), small_case(mode=mode, direction=direction))
     assert ours == [("attention", None)]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_gradients_of_the_real_attention_are_right_and_dq_is_that_of_the_given_q(mode):
+    case = small_case(mode=mode, direction=Direction.BACKWARD)
+    inputs = cpu_inputs(case)
+    prepared = Jfagen().prepare(inputs)
+    grads = prepared.call()
+    assert [one.shape for one in grads] == [one.shape for one in (inputs.q, inputs.k, inputs.v)]
+    assert is_right(Jfagen(), case)
+
+
+@pytest.mark.parametrize("provider", [Jfagen, FlashAttention4])
+def test_of_a_backward_the_forward_is_not_timed(fa4, ours, provider):
+    prepared = provider().prepare(cpu_inputs(small_case(direction=Direction.BACKWARD)))
+    calls = len(fa4) + len(ours)
+    first, again = prepared.call(), prepared.call()
+    assert calls == len(fa4) + len(ours) == 1
+    assert all(one.equal(other) for one, other in zip(first, again, strict=True))
 
 
 def test_the_plan_is_made_once_and_outside_of_the_timing(ours):
@@ -154,9 +166,20 @@ def test_ours_says_where_it_would_not_run_a_kernel(monkeypatch):
     assert Jfagen().unfit(half, (10, 0)) == "no generated kernel `fwd_jagged_d16_fp16` for sm_100"
     assert Jfagen().unfit(case, (9, 0)) == "no generated kernel `hopper/fwd_jagged_d16` for sm_90"
     assert Jfagen().unfit(case, (8, 0)) == "no generated kernel `fwd_jagged_d16` for sm_80"
+
+
+def test_a_backward_needs_the_kernels_of_both_directions(monkeypatch):
     backward = small_case(direction=Direction.BACKWARD)
-    for one in (Jfagen(), JfagenPlan()):
-        assert one.unfit(backward, (10, 0)) == "jfagen's backward is not available yet"
+    names = ["hopper/fwd_jagged_d16", "hopper/bwd_jagged_d16"]
+    monkeypatch.setattr(provided, "BACKWARDS", {(9, 0): "hopper/bwd"})
+    for count, reason in enumerate(
+        (*(f"no generated kernel `{name}` for sm_90" for name in names), None)
+    ):
+        kernels = tuple(GeneratedKernel(name=name, target="sm_90a") for name in names[:count])
+        monkeypatch.setattr(provided, "generated_kernels", lambda found=kernels: found)
+        assert Jfagen().unfit(backward, (9, 0)) == reason
+    assert "what `jfagen` times" in JfagenPlan().unfit(backward, (9, 0))
+    assert JfagenPlan().unfit(small_case(), (9, 0)) is None
 
 
 def test_what_is_missing_is_named(monkeypatch):

@@ -132,6 +132,18 @@ def test_gradients_agree_with_autograd_and_a_wrong_one_is_named(mode):
         assert not found.right and found.where.startswith(f"{name} of ")
 
 
+def test_a_dq_that_is_summed_over_the_batch_is_held_against_the_sum():
+    case = small_case(mode=Mode.BROADCAST, direction=Direction.BACKWARD)
+    inputs, pairs = cpu_inputs(case), sample_pairs(case)
+    prepared = OnCpu("right").prepare(inputs)
+    each, dk, dv = prepared.results(prepared.call())
+    parts = each.view(len(case.lengths), -1, *each.shape[1:]).float()
+    expected = reference(inputs, pairs)
+    assert compare([parts.sum(0), dk, dv], expected, case, pairs).right
+    found = compare([parts[:-1].sum(0), dk, dv], expected, case, pairs)
+    assert not found.right and found.where.startswith("dq of the batch, head ")
+
+
 # ---- Turns --------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,16 @@ import random
 
 import pytest
 import torch
-from gpu_bench import check_batch, exact, normal, offsets_of, poison, watchdog
+from gpu_bench import (
+    NoLaunch,
+    check_batch,
+    exact,
+    layouts,
+    normal,
+    offsets_of,
+    poison,
+    watchdog,
+)
 
 import jfagen
 
@@ -135,13 +144,6 @@ def test_rows_past_the_last_offset_are_zeros():
     assert bool((out[944:] == 0).all()) and bool((lse[944:] == -math.inf).all())
 
 
-class NoLaunch:
-    """A kernel that must not be launched."""
-
-    def __getitem__(self, grid):
-        raise AssertionError(f"launched with {grid}")
-
-
 @pytest.mark.parametrize("batch", [0, 8])
 def test_empty_batches_launch_nothing(batch, monkeypatch):
     """A rank receives a batch whose total length is 0."""
@@ -160,32 +162,6 @@ def test_empty_batches_launch_nothing(batch, monkeypatch):
     packed, log = jfagen.attention(empty, empty, empty, offsets, offsets, return_lse=True)
     assert packed.shape == (0, 4, 128) and log.shape == (0, 4)
     assert jfagen.attention(q, empty, empty, offsets, offsets).abs().max() == 0
-
-
-def layouts(dtype):
-    """The same numbers, laid out in memory in other ways."""
-    dense = normal(700, 4, 128, dtype, 7)
-    fused = torch.randn(700, 3, 4, 128, device="cuda").to(dtype)
-    fused[:, 1] = dense
-    transposed = dense.transpose(0, 1).contiguous().transpose(0, 1)
-    every_second = torch.randn(1400, 4, 128, device="cuda").to(dtype)
-    every_second[::2] = dense
-    odd_rows = torch.randn(700, 4 * 128 + 3, device="cuda").to(dtype)
-    odd_rows[:, : 4 * 128] = dense.flatten(1)
-    shifted = torch.empty(700 * 4 * 128 + 1, device="cuda", dtype=dtype)
-    shifted[1:] = dense.flatten()
-    padded = torch.randn(700, 4 * 128 + 8, device="cuda").to(dtype)
-    padded[:, : 4 * 128] = dense.flatten(1)
-    return {
-        "dense": dense,
-        "slice of a fused projection": fused[:, 1],
-        "transposed": transposed,
-        "every second row": every_second[::2],
-        "rows of 1030 bytes": odd_rows[:, : 4 * 128].unflatten(1, (4, 128)),
-        "address off by 2 bytes": shifted[1:].view(700, 4, 128),
-        "rows of 1040 bytes": padded[:, : 4 * 128].unflatten(1, (4, 128)),
-        "every head the same": dense[:, :1].expand(700, 4, 128),
-    }
 
 
 def test_strides_and_alignment_change_nothing():

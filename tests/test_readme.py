@@ -151,8 +151,8 @@ def test_the_ladder_is_complete():
 
 
 def test_it_stays_short():
-    """One page: language, targets, algorithms, proofs, the PyTorch function, what was measured."""
-    assert len(text().splitlines()) <= 720
+    """One page: language, targets, algorithms, proofs, PyTorch, an example, what was measured."""
+    assert len(text().splitlines()) <= 745
 
 
 def test_the_loop_of_a_consumer_is_what_the_kernel_has(golden):
@@ -197,6 +197,12 @@ def test_the_calls_of_the_page_run():
     names |= {"q": packed, "q_offsets": q_offsets}
     exec("\n".join(others), names)
     assert names["out"].shape == (9, 2, 64) and names["lse"].shape == (9, 2)
+
+
+def test_the_layer_of_the_example_is_the_one_that_is_trained(golden):
+    source = (ROOT / "jfagen" / "examples" / "taste.py").read_text()
+    reader = source.split("class Reader(")[1].split("\nclass ")[0]
+    check(golden, "example-layer", reader[reader.index("    def forward(") :].rstrip())
 
 
 def test_the_status_block_is_what_build_prints(golden):

@@ -17,11 +17,11 @@ TESTS = sorted((ROOT / "tests").glob("*.py"))
 #: Which folders of the package may import a library: one door each.
 DOORS = {
     "lark": ("syntax",),
-    "matplotlib": ("balance", "bench"),
+    "matplotlib": ("balance", "bench", "examples"),
     "networkx": ("graph",),
     "jinja2": ("emit",),
     "numpy": ("balance", "machine", "reference.py"),
-    "torch": ("bench", "doctor", "machine", "runtime"),
+    "torch": ("bench", "doctor", "examples", "machine", "runtime"),
     "triton": ("doctor", "machine", "runtime", "toolchain"),
     "greenlet": ("machine",),
     "rich": ("cli",),

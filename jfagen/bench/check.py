@@ -89,8 +89,17 @@ def sample_pairs(case: Case) -> tuple[Pair, ...]:
 
 
 def reference(inputs: Inputs, pairs: Sequence[Pair]) -> tuple[tuple[Tensor, ...], ...]:
-    """Return, pair by pair, out [rows, D] or the gradients of q, k and v [rows, D], in float64."""
-    return tuple(_pair_reference(inputs, pair) for pair in pairs)
+    """Return, pair by pair, out [rows, D] or the gradients of q, k and v [rows, D], in float64.
+
+    Where sequences share q there is a fourth gradient: the head's dq, summed over the batch.
+    """
+    expected = tuple(_pair_reference(inputs, pair) for pair in pairs)
+    if inputs.grad_out is None or inputs.q_offsets is not None:
+        return expected
+    summed = {head: _summed_dq(inputs, head) for head in dict.fromkeys(p.head for p in pairs)}
+    return tuple(
+        (*gradients, summed[pair.head]) for pair, gradients in zip(pairs, expected, strict=True)
+    )
 
 
 def compare(
@@ -103,6 +112,7 @@ def compare(
 
     Args:
         results: out, or the gradients of q, k and v; rows of all sequences one after the other.
+            Of a q that sequences share dq may also be the sum over the batch, [M, H, D].
         expected: what `reference` returned for the same pairs.
         case: what was computed.
         pairs: the sample.
@@ -110,19 +120,23 @@ def compare(
     wanted_rows = {"out": case.query_lengths}
     if case.direction is Direction.BACKWARD:
         wanted_rows = {"dq": case.query_lengths, "dk": case.lengths, "dv": case.lengths}
+        if len(results[0]) == case.shape.queries:
+            wanted_rows["dq"] = (case.shape.queries,)
     worst = Checked(error=0.0, tolerance=tolerance(case), where="")
     for which, (name, rows) in enumerate(wanted_rows.items()):
+        is_summed = len(rows) < len(case.lengths)
         wanted = (sum(rows), case.shape.heads, case.shape.head_dim)
         if tuple(results[which].shape) != wanted:
             raise ValueError(f"{name} has the shape {list(results[which].shape)}, not {wanted}")
         starts = [0, *accumulate(rows)]
         for pair, reference_of in zip(pairs, expected, strict=True):
-            b, h = pair.sequence, pair.head
+            b, h = (0 if is_summed else pair.sequence), pair.head
             got = results[which][starts[b] : starts[b + 1], h].double()
-            error = _row_error(got, reference_of[which], floor=name != "out")
+            wanted_one = reference_of[-1 if is_summed else which]
+            error = _row_error(got, wanted_one, floor=name != "out")
             if error > worst.error:
-                keys = case.lengths[b]
-                where = f"{name} of sequence {b} ({keys} keys), head {h}"
+                whose = "the batch" if is_summed else f"sequence {b} ({case.lengths[b]} keys)"
+                where = f"{name} of {whose}, head {h}"
                 worst = Checked(error=error, tolerance=worst.tolerance, where=where)
     return worst
 
@@ -156,6 +170,11 @@ def _pair_reference(inputs: Inputs, pair: Pair) -> tuple[Tensor, ...]:
         grad_k += inner.T @ part
         grad_v += weights.T @ grad
     return torch.cat(grad_q), grad_k, grad_v
+
+
+def _summed_dq(inputs: Inputs, head: int) -> Tensor:
+    batch = range(inputs.case.shape.batch)
+    return sum(_pair_reference(inputs, Pair(sequence=b, head=head))[0] for b in batch)
 
 
 def _scale(q: Tensor) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..kernels import FORWARDS, generated_kernels, kernel_name
+from ..kernels import BACKWARDS, FORWARDS, generated_kernels, kernel_name
 from .interleave import Call, first_line
 from .records import Case
 from .shapes import Direction
@@ -45,7 +45,7 @@ class Operands:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What is timed, and how its result is compared: out, or the gradients, as [T, H, D]."""
+    """What is timed, and how its result is compared: out, or the gradients, as `compare` says."""
 
     call: Call
     results: Callable[[Any], tuple[Tensor, ...]]
@@ -113,26 +113,34 @@ class Jfagen(Provider):
 
     name = "jfagen"
     notes = (_SHARED, "the tile list is made inside of the timing")
+    backward_notes = (
+        "in broadcast mode the sum of dq over the batch is inside of the timing",
+        "so are delta, zeros for dq's float32 sums, and their rounding",
+    )
 
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""
         return _missing("torch", "Tensor") or _missing("jfagen", "attention")
 
     def unfit(self, case: Case, capability: tuple[int, int] | None) -> str | None:
-        """Refuse a backward, and a GPU for which no kernel was generated."""
-        if case.direction is Direction.BACKWARD:
-            return "jfagen's backward is not available yet"
+        """Refuse a GPU for which no kernel was generated; a backward needs its forward too."""
         if capability is None:
             return None
         major, minor = capability
         built = {kernel.name for kernel in generated_kernels() if kernel.fits(capability)}
-        name = kernel_name(
-            FORWARDS.get(capability, "fwd"),
-            jagged=case.shape.queries is None,
-            head_dim=case.shape.head_dim,
-            dtype=str(case.dtype),
-        )
-        return None if name in built else f"no generated kernel `{name}` for sm_{major}{minor}"
+        schedules = [FORWARDS.get(capability, "fwd")]
+        if case.direction is Direction.BACKWARD:
+            schedules.append(BACKWARDS.get(capability, "bwd"))
+        for schedule in schedules:
+            name = kernel_name(
+                schedule,
+                jagged=case.shape.queries is None,
+                head_dim=case.shape.head_dim,
+                dtype=str(case.dtype),
+            )
+            if name not in built:
+                return f"no generated kernel `{name}` for sm_{major}{minor}"
+        return None
 
     def operands(self, inputs: Inputs) -> Operands:
         """Return the tensors as they are."""
@@ -141,12 +149,13 @@ class Jfagen(Provider):
     def _operands(self, inputs: Inputs, plan: object) -> Operands:
         attention = importlib.import_module("jfagen").attention
         offsets = inputs.kv_offsets, inputs.q_offsets
-        heads, head_dim = inputs.case.shape.heads, inputs.case.shape.head_dim
+        row = inputs.q.shape[1:]
+        shape = inputs.q.shape if inputs.q_offsets is not None else (-1, *inputs.q.shape)
         return Operands(
             leaves=(inputs.q, inputs.k, inputs.v),
             attend=lambda q, k, v: attention(q, k, v, *offsets, plan=plan),
-            pack=lambda tensor: tensor.reshape(-1, heads, head_dim),
-            unpack=_same,
+            pack=lambda tensor: tensor.reshape(-1, *row),
+            unpack=lambda tensor: tensor.view(shape),
         )
 
 
@@ -159,6 +168,12 @@ class JfagenPlan(Jfagen):
     def available(self) -> str | None:
         """Return what is missing here, None if nothing."""
         return super().available() or _missing("jfagen", "plan")
+
+    def unfit(self, case: Case, capability: tuple[int, int] | None) -> str | None:
+        """Refuse a backward too, whose tile list no plan holds."""
+        if case.direction is Direction.BACKWARD:
+            return "a plan is of the forward: a backward is what `jfagen` times"
+        return super().unfit(case, capability)
 
     def operands(self, inputs: Inputs) -> Operands:
         """Return the tensors as they are, and make the tile list."""

@@ -84,6 +84,7 @@ def attention(
         TypeError, ValueError: with the tensor, its value and the rule, before anything is launched.
             Values of offsets on a GPU are looked at there: wrong ones trap.
         NotImplementedError: inside a transform of `torch.func`, or with forward-mode derivatives.
+        RuntimeError: in the backward of a kernel, if torch is told to use deterministic algorithms.
     """
     arguments.check_tensors(q, k, v)
     _refuse_transforms(q, k, v)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from . import arguments
@@ -41,6 +43,7 @@ def attention_backward(
     if schedule is None:
         return reference_backward(dout, dlse, q, k, v, out, lse, kv_offsets, q_offsets, scale)
     arguments.check_for_kernel(q, k, v)
+    check_determinism()
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
     dout = torch.zeros_like(out) if dout is None else dout
@@ -67,6 +70,26 @@ def _(
     scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+
+
+def check_determinism() -> None:
+    """Say that the kernels' dq is not deterministic, as torch says it of its own operators.
+
+    Raises:
+        RuntimeError: `torch.use_deterministic_algorithms(True)` is set; a warning if with
+            `warn_only=True`.
+    """
+    if not torch.are_deterministic_algorithms_enabled():
+        return
+    said = (
+        "the backward of jfagen.attention does not have a deterministic implementation: "
+        "reduce-adds in float32 sum dq in an order that changes from run to run, but you set "
+        "`torch.use_deterministic_algorithms(True)`; jfagen.runtime.reference.reference is plain "
+        "torch, whose gradients are deterministic, and `warn_only=True` makes this a warning"
+    )
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise RuntimeError(said)
+    warnings.warn(said, stacklevel=2)
 
 
 def _no_second(context: object, *gradients: object) -> None:
