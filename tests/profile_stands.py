@@ -15,7 +15,7 @@ FACTS = {
     "memory_bytes_per_second": 4.8e12, "versions": {"torch": "2.11"},
 }  # fmt: skip
 ANSWER = {"flops": 4 * 10**11, "least_bytes": 48 * 10**8, "laps_ms": []}
-#: The columns before the metrics (Nsight Compute CLI manual, `--page raw`).
+#: The columns before the metrics, as `ncu` 2025.3.1 writes them with `--page raw`.
 HEAD = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
         "Block Size", "Grid Size", "Device", "CC"]  # fmt: skip
 
@@ -26,14 +26,22 @@ def quoted(cells):
 
 def wide(values, kernels=(KERNEL,)):
     """A raw page: names, then units, then a row for every launch."""
+    facts = {"device__attribute_clock_rate": "1,980,000", "device__attribute_mode": "No-CC"}
+    values = facts | values
     rows = [
-        [str(number), "7", "python3", "here", kernel, "1", "7", "(416, 1, 1)", "(132, 1, 1)", "0",
-         "9.0", *values.values()]
+        [str(number), "7", "python3.12", "127.0.0.1", kernel, "1", "7", "(416, 1, 1)",
+         "(132, 1, 1)", "0", "9.0", *values.values()]
         for number, kernel in enumerate(kernels)
     ]  # fmt: skip
     table = [[*HEAD, *values], [""] * len(HEAD) + ["unit"] * len(values), *rows]
-    lines = ["==PROF== Connected to process 7", *map(quoted, table)]
-    return "\n".join([*lines, "==PROF== Disconnected from process 7"]) + "\n"
+    lines = [
+        "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, "
+        "profiling results may be inconsistent.",
+        "==PROF== Connected to process 7 (/usr/bin/python3.12)",
+        "==PROF== Disconnected from process 7",
+        *map(quoted, table),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def all_values(**changed):

@@ -34,6 +34,8 @@ from jfagen.toolchain import Arch, Finding, ToolchainMissing
         ("fwd", Part.BUFFERS, "smem: kv 98,304 bytes (fwd.sched:21)"),
         ("fwd", Part.REGISTERS, "softmax: registers 184 (fwd.sched:15)"),
         ("hopper/fwd", Part.MATMULS, "consumer: qk[g][i], pv[g][i-1] (fwd.sched:39)"),
+        ("hopper/fwd", Part.SMEM_PIPE, "smem: k (fwd.sched:24)"),
+        ("hopper/fwd", Part.SMEM_PIPE, "consumer: finish[g] on out (fwd.sched:41)"),
         ("hopper/fwd", Part.WARPS, "consumer: softmax[g][i], rescale[g][i] (fwd.sched:39)"),
         ("hopper/fwd", Part.TRAFFIC, "load: load_k[i], load_v[i] (fwd.sched:37)"),
         ("bwd", Part.MATMULS, "mma: st[j], dk[j-1], dq[j-1], dpt[j], dv[j] (bwd.sched:49)"),
@@ -45,6 +47,13 @@ from jfagen.toolchain import Arch, Finding, ToolchainMissing
 def test_a_part_of_a_schedule_is_named_with_its_line(schedule, part, words):
     one = compiled(schedule)
     assert words in [place.words for place in parts_of(one.program, one.resources.registers)[part]]
+
+
+def test_operands_use_the_pipe_of_warps_only_where_matmuls_leave_results_in_registers():
+    for schedule, shared in (("fwd", False), ("bwd", False), ("hopper/fwd", True)):
+        parts = parts_of(compiled(schedule).program, {})
+        assert set(parts[Part.SMEM_OF_WARPS]) <= set(parts[Part.SMEM_PIPE])
+        assert (set(parts[Part.OPERANDS]) <= set(parts[Part.SMEM_PIPE])) is shared
 
 
 def test_only_an_op_that_writes_in_every_step_adds():
@@ -143,6 +152,7 @@ def test_figures_are_printed_with_what_they_point_to(cubin, tmp_path):
     tensor = row_of(text, "tensor pipe")
     assert "50.0" in tensor and "consumer: qk[g][i], pv[g][i-1] (fwd.sched:39)" in tensor
     assert row_of(text, "L2 sectors added to").split()[-1] == "-"
+    assert "`-`: this ncu has no value here for l2_sectors_added" in text
     found = json.loads((tmp_path / "a.json").read_text())
     assert (found["schema"], found["schema_version"]) == ("jfagen-profile", 1)
     assert found["counters"]["access"] == "read" and found["gpu"]["name"] == "NVIDIA H200"
@@ -159,7 +169,7 @@ def test_figures_are_printed_with_what_they_point_to(cubin, tmp_path):
 
 
 def test_a_metric_without_a_value_gives_way_to_the_next_one(cubin, tmp_path):
-    first, second, _ = next(c for c in COUNTERS if c.key == "tensor_pipe_percent").metrics
+    first, second = next(c for c in COUNTERS if c.key == "tensor_pipe_percent").metrics
     values = all_values() | {first: "n/a", second: "61.0"}
     program = fake(tmp_path, wide(values), strange="sm__inst_issued")
     text = call("--shapes", JOB.name, "--ncu", program).stdout

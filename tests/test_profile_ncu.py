@@ -19,10 +19,13 @@ from jfagen.profile.jobs import MARK, Job, JobFailed, answer, ask
 
 
 def test_a_raw_page_is_read_launch_by_launch():
-    text = wide({"gpu__time_duration.sum": "1,234,567", "a__b.sum": "n/a"}, ("first", "second"))
+    name = "void fill<4, float>(int, T2)"
+    text = wide({"gpu__time_duration.sum": "1,234,567", "a__b.sum": "n/a"}, ("first", name))
     one, two = ncu_csv.parse(text)
-    assert (one.kernel, two.kernel) == ("first", "second")
-    assert one.values == {"gpu__time_duration.sum": 1234567.0, "a__b.sum": None}
+    assert (one.kernel, two.kernel) == ("first", name)
+    assert one.values["gpu__time_duration.sum"] == 1234567.0 and one.values["a__b.sum"] is None
+    assert one.values["device__attribute_clock_rate"] == 1.98e6
+    assert one.values["device__attribute_mode"] is None
 
 
 def test_a_page_with_a_row_for_each_metric_is_read_too():

@@ -82,6 +82,8 @@ def closing_lines(report: Report) -> list[str]:
     """Return what to know of the figures that were shown."""
     hows = {block.how for block in report.blocks}
     lines = []
+    if silent := _without_value(report):
+        lines.append(f"note      `-`: this ncu has no value here for {', '.join(silent)}")
     if How.COUNTED in hows:
         lines += [
             "note      ncu runs each kernel once for every group of counters, alone on the GPU, "
@@ -96,6 +98,12 @@ def closing_lines(report: Report) -> list[str]:
     if How.COMPILED in hows:
         lines.append("note      instructions of a loop count all branches; they are no cycles")
     return ["", *lines] if lines else []
+
+
+def _without_value(report: Report) -> list[str]:
+    """Return the figures that no metric gave, for one kernel or another."""
+    rows = [row for block in report.blocks if block.how is How.COUNTED for row in block.rows]
+    return list(dict.fromkeys(row.key for row in rows if None in row.values.values()))
 
 
 def _gpu_lines(report: Report) -> list[str]:

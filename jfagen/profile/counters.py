@@ -1,8 +1,8 @@
 """The figures of a profile that counters give, and the counters that give them.
 
-The names are Nsight Compute's (Kernel Profiling Guide, "Metrics Structure" and "Metrics
-Decoder"); `ncu --query-metrics` lists those of a chip. Where chips or versions differ, a figure has
-several, and the first that has a value is taken.
+The names are Nsight Compute's (Kernel Profiling Guide, "Metrics Structure" and "Metrics Decoder"),
+as `ncu --query-metrics --chips gh100` and `gb100` of 2025.3.1 list them; those of `launch__` are
+in the guide. Where chips differ, a figure has several, and the first with a value is taken.
 """
 
 from __future__ import annotations
@@ -47,15 +47,13 @@ DURATION = Counter(
 
 COUNTERS: tuple[Counter, ...] = (
     DURATION,
-    # wgmma and tcgen05.mma both run in the tensor pipe of the SM's quarters; the others say less:
-    # the cycles of wgmma alone, and how often one is issued.
+    # wgmma and tcgen05.mma both run in the tensor pipe of the SM's quarters.
     Counter(
         key="tensor_pipe_percent",
         words="tensor pipe busy, % of active cycles",
         metrics=(
             f"sm__pipe_tensor_cycles_active.{_ACTIVE}",
-            f"sm__pipe_tensor_op_gmma_cycles_active.{_ACTIVE}",
-            f"sm__inst_executed_pipe_tensor_op_gmma.{_ACTIVE}",
+            f"sm__pipe_tensor_op_hmma_cycles_active.{_ACTIVE}",
         ),
         part=Part.MATMULS,
     ),
@@ -66,10 +64,35 @@ COUNTERS: tuple[Counter, ...] = (
         part=Part.WARPS,
     ),
     Counter(
-        key="smem_of_warps_percent",
-        words="SMEM, loads and stores of warps, % of peak",
+        key="smem_pipe_percent",
+        words="SMEM wavefronts of the LSU, % of peak",
         metrics=(f"l1tex__data_pipe_lsu_wavefronts_mem_shared.{_ELAPSED}",),
+        part=Part.SMEM_PIPE,
+    ),
+    # Operands of wgmma come through the LSU's pipe, those of tcgen05.mma through one of their own.
+    Counter(
+        key="smem_wavefronts_of_matmuls",
+        words="SMEM wavefronts of matmuls' operands",
+        metrics=(
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
+            "l1tex__data_pipe_tc_wavefronts_mem_shared.sum",
+        ),
+        part=Part.OPERANDS,
+        digits=0,
+    ),
+    Counter(
+        key="smem_wavefronts_loaded",
+        words="SMEM wavefronts of warps' loads",
+        metrics=("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",),
         part=Part.SMEM_OF_WARPS,
+        digits=0,
+    ),
+    Counter(
+        key="smem_wavefronts_stored",
+        words="SMEM wavefronts of warps' stores",
+        metrics=("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",),
+        part=Part.SMEM_OF_WARPS,
+        digits=0,
     ),
     # The banks serve everybody: matmuls, TMA and warps.
     Counter(

@@ -25,6 +25,7 @@ class Part(StrEnum):
     NOTHING = "nothing"
     MATMULS = "ops that the tensor core executes"
     WARPS = "ops that warps execute in the loop"
+    SMEM_PIPE = "who uses the load-store unit's way to shared memory"
     SMEM_OF_WARPS = "ops of warps that touch shared memory"
     OPERANDS = "buffers in shared memory that matmuls read"
     BUFFERS = "the largest buffers in shared memory"
@@ -65,13 +66,17 @@ def parts_of(program: Program, registers: Mapping[str, int]) -> Parts:
     """
     smem = [buffer for buffer in program.buffers if buffer.storage is Storage.SMEM]
     read = _operands(program)
+    operands = _buffers(buffer for buffer in smem if buffer.name in read)
+    by_warps = _ops(program, lambda use: bool(_touched(program, use)), _on(program))
     largest = sorted(smem, key=lambda buffer: -_bytes(program, buffer))[:_LARGEST]
     return {
         Part.NOTHING: (),
         Part.MATMULS: _ops(program, lambda use: use.op.engine is Engine.MMA),
         Part.WARPS: _ops(program, _is_hot),
-        Part.SMEM_OF_WARPS: _ops(program, lambda use: bool(_touched(program, use)), _on(program)),
-        Part.OPERANDS: _buffers(buffer for buffer in smem if buffer.name in read),
+        # Matmuls that leave their results in registers read SMEM as warps do.
+        Part.SMEM_PIPE: operands + by_warps if program.target.joins else by_warps,
+        Part.SMEM_OF_WARPS: by_warps,
+        Part.OPERANDS: operands,
         Part.BUFFERS: _buffers(largest, lambda b: f"{b.name} {_bytes(program, b):,} bytes"),
         Part.TRAFFIC: _ops(program, lambda use: bool(use.op.inputs or use.op.outputs)),
         Part.SUMS: _ops(program, _adds),
