@@ -15,7 +15,7 @@ _ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 #: Compute capability -> the schedule of the forward, below `schedules/` without suffix.
 FORWARDS = {(10, 0): "fwd", (9, 0): "hopper/fwd"}
 #: The same of the backward; where it is missing, there is no kernel for it yet.
-BACKWARDS = {(10, 0): "bwd"}
+BACKWARDS = {(10, 0): "bwd", (9, 0): "hopper/bwd"}
 
 
 def kernel_name(schedule: str, *, jagged: bool, head_dim: int, dtype: str) -> str:

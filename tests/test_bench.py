@@ -378,5 +378,5 @@ def test_the_list_names_all_shapes_and_providers_and_what_is_missing():
 
 
 def test_names_may_be_patterns():
-    chosen = command._chosen("shape", "dense-*,bq-256*", {one.name: one for one in SHAPES})
+    chosen = command.chosen("shape", "dense-*,bq-256*", {one.name: one for one in SHAPES})
     assert [one.name for one in chosen] == ["bq-256-1k-s50", "dense-1k", "dense-8k", "dense-b4"]

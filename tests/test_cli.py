@@ -19,7 +19,7 @@ from jfagen.cli import main
 from jfagen.diagnostics import CompileError, SourceFile, as_dict, render_all, render_line
 from jfagen.driver import compile_source
 
-COMMANDS = ("build", "check", "run", "compile", "explain", "fmt")
+COMMANDS = ("build", "check", "run", "compile", "explain", "fmt", "profile")
 BAD = ("depth 3", "depth 0")
 
 

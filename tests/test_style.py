@@ -21,7 +21,7 @@ DOORS = {
     "networkx": ("graph",),
     "jinja2": ("emit",),
     "numpy": ("balance", "machine", "reference.py"),
-    "torch": ("bench", "doctor", "examples", "machine", "runtime"),
+    "torch": ("bench", "doctor", "examples", "machine", "profile", "runtime"),
     "triton": ("doctor", "machine", "runtime", "toolchain"),
     "greenlet": ("machine",),
     "rich": ("cli",),

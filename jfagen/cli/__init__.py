@@ -49,6 +49,7 @@ def _lazy_commands() -> None:
     from .bench import bench
     from .compile import compile_command
     from .doctor import doctor
+    from .profile import profile_command
     from .run import run
 
     app.command()(build)
@@ -58,6 +59,7 @@ def _lazy_commands() -> None:
     app.command()(explain)
     app.command("fmt")(fmt_command)
     app.command()(bench)
+    app.command("profile")(profile_command)
     app.command()(doctor)
     app.command()(balance)
 

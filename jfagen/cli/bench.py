@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -20,13 +19,12 @@ from ..bench.records import Dtype
 from ..bench.report import Report, as_json, is_wrong
 from ..bench.request import Progress, Request
 from ..bench.shapes import SHAPES, Direction
-from ..diagnostics.words import near_match
 from .bench_table import closing_lines, head_lines, list_lines, reason_lines, result_table
-from .files import Output, write_all
+from .choice import chosen
+from .files import Output, unwritable, write_all
 from .inputs import MOST_SEED, wrong_call
 from .streams import colored
 
-Named = TypeVar("Named")
 _WRONG = 1
 _LEAST_WIDTH = 130
 _NO_GPU_HELP = (
@@ -64,8 +62,8 @@ def bench(
     ] = False,
 ) -> None:
     """Time attention on this GPU: all providers in one run, in turn, each checked first."""
-    chosen_shapes = _chosen("shape", shapes, {shape.name: shape for shape in SHAPES})
-    chosen = _chosen("provider", providers, {one.name: one for one in PROVIDERS})
+    chosen_shapes = chosen("shape", shapes, {shape.name: shape for shape in SHAPES})
+    chosen_providers = chosen("provider", providers, {one.name: one for one in PROVIDERS})
     chosen_seeds = _seeds(seeds)
     _check_outputs(json, png)
     if show_list:
@@ -78,7 +76,7 @@ def bench(
         raise failed
     request = Request(
         shapes=chosen_shapes,
-        providers=chosen,
+        providers=chosen_providers,
         seeds=chosen_seeds,
         direction=direction,
         rounds=rounds,
@@ -156,25 +154,6 @@ def _why_no_gpu() -> str | None:
     return why_no_gpu()
 
 
-def _chosen(what: str, text: str, known: dict[str, Named]) -> tuple[Named, ...]:
-    """Return what the comma list names, in the table's order; end the call at a strange name."""
-    patterns = [part.strip() for part in text.split(",") if part.strip()]
-    for pattern in patterns:
-        if not fnmatch.filter(known, pattern):
-            failed = wrong_call(f"there is no {what} `{pattern}`")
-            near = near_match(pattern, known)
-            advice = f"did you mean `{near}`?" if near else f"the {what}s are {', '.join(known)}"
-            typer.echo(f"help: {advice}", err=True)
-            raise failed
-    if not patterns:
-        raise wrong_call(f"no {what} is named")
-    return tuple(
-        one
-        for name, one in known.items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    )
-
-
 def _seeds(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch("[0-9]+", part) for part in parts):
@@ -188,8 +167,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 def _check_outputs(json: Path | None, png: Path | None) -> None:
     """End the call if a file cannot be written, before anything is measured."""
     for path in filter(None, (json, png)):
-        if path.is_dir() or not path.resolve().parent.is_dir():
-            why = "it is a folder" if path.is_dir() else "its folder does not exist"
+        if (why := unwritable(path)) is not None:
             raise wrong_call(f"`{path}` cannot be written: {why}")
     if png is not None and importlib.util.find_spec("matplotlib") is None:
         failed = wrong_call("`--png` needs matplotlib, which is not installed")

@@ -61,6 +61,13 @@ def output_path(schedule: str, directory: Path, suffix: str = "") -> Path:
     return directory / relative.with_name(f"{relative.stem}{suffix}.py")
 
 
+def unwritable(path: Path) -> str | None:
+    """Return why a file cannot be written there, None if nothing speaks against it."""
+    if path.is_dir():
+        return "it is a folder"
+    return None if path.resolve().parent.is_dir() else "its folder does not exist"
+
+
 def write_all(outputs: list[Output]) -> list[Output]:
     """Write every file that differs; none is replaced before all are on the disk."""
     changed = [output for output in outputs if output.state is not State.CURRENT]
