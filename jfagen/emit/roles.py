@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..algorithm import Mode, Space
 from ..passes.channels import SyncPlan
-from ..planning import Join, Move, Plan
+from ..planning import Handed, Join, Move, Plan
 from ..proof.register_tiles import is_short
 from ..semantics.program import GroupRef, NextTile, OpUse, Program, Role, RoleProgram
 from ..types import Storage
@@ -255,6 +255,13 @@ class RoleBuilder:
         if self.program.joins(use.op):
             for point in sync.points:
                 point.after.clear()
+        if move.withheld >= 0:
+            sync.points[move.withheld].fenced = False
+            sync.points[move.withheld].after.clear()
+        if move.hands is not None:
+            assert part is not None
+            sync.hands = True
+            sync.ends += self._handed(move.hands, part, group, counters)
         for join in move.joins:
             assert part is not None
             behind = join.point == len(sync.points)
@@ -306,6 +313,19 @@ class RoleBuilder:
         variable = register_name(self.program, result)
         wait = f"{variable} = tlx.async_dot_wait({join.pending}, {variable})"
         return [wait, *merged(signals)]
+
+    def _handed(
+        self, handed: Handed, part: LoopPart, group: str, counters: Counters
+    ) -> list[str]:
+        """Return the signals of a tile that is handed on behind another op."""
+        place = OpPlace(
+            use=handed.use,
+            lap=part.lap,
+            shift=part.shift(handed.step),
+            group=group,
+            counters=counters,
+        )
+        return merged(self.speller.of(place).points[handed.point].after)
 
     def _block(self, step: str, counters: Counters) -> str:
         """Return the number of the rows of a step: CTAs that are staggered begin elsewhere."""

@@ -58,13 +58,15 @@ class OpSync:
 
     Attributes:
         points: lines around each point.
-        ends: waits for matmuls behind the op, and what is signalled then.
+        hands: whether it fences what the op before it has written.
+        ends: what is signalled, and which matmuls are waited for, behind the op.
         expect: lines that expect a load's bytes.
         commits: barriers that the tensor core arrives on when an MMA of one slice is through.
         arrival: the barrier on which a load's bytes land.
     """
 
     points: list[PointLines]
+    hands: bool = False
     ends: list[str] = field(default_factory=list)
     expect: list[str] = field(default_factory=list)
     commits: list[str] = field(default_factory=list)

@@ -89,6 +89,16 @@ class OpView:
             return ""
         return '# The async proxy reads these bytes.\ntlx.fence("async_shared")\n'
 
+    @property
+    def handing_fence(self) -> str:
+        """Return the proxy fence for what the op before this one has written, if there is one.
+
+        Nothing stands between it and the matmul, before which the toolchain would have another.
+        """
+        if not self.sync.hands:
+            return ""
+        return '# One fence for the bytes just written and for those read now.\ntlx.fence("async_shared")\n'
+
     def after(self, point: int) -> str:
         """Return the lines after a point."""
         return _joined(merged(self.sync.points[point].after))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .events import Actor, Event, EventKind, Site, Touch, Unrolled
-from .moves import COPY, Drain, Join, Move, TileMoves, laps, tile_moves
+from .moves import COPY, Drain, Handed, Join, Move, TileMoves, laps, tile_moves
 from .sites import Placed, Plan, make_plan
 from .unroll import unroll
 
@@ -13,6 +13,7 @@ __all__ = [
     "Drain",
     "Event",
     "EventKind",
+    "Handed",
     "Join",
     "Move",
     "Placed",

@@ -121,6 +121,7 @@ class Unrolled:
             channel.
         start: (site, tile, step) -> node before which a wait would go.
         end: (site, tile, step) -> node after which the accesses are over.
+        handed: the same -> node after which they are announced, where that is later.
         previous: node in a role's program -> the node before it.
         turns: role -> for every replica its (wait, handing on) of each turn, in order.
     """
@@ -130,5 +131,6 @@ class Unrolled:
     order: tuple[tuple[int, int], ...]
     start: dict[tuple[Site, int, int], int]
     end: dict[tuple[Site, int, int], int]
+    handed: dict[tuple[Site, int, int], int]
     previous: dict[int, int]
     turns: dict[str, list[list[tuple[int, int]]]]

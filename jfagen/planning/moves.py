@@ -5,7 +5,9 @@ before the first point that touches the result, or that writes the registers it 
 where the schedule says so; at the end of a lap it waits for all of them, since the toolchain dies
 of registers that a matmul owns from lap to lap. How many matmuls stay in flight at a wait follows
 from the order of the ops: those that were issued after it. A tile that a role stores by TMA itself
-is waited for where the role writes that memory again: that too follows from the order. Replicas that take turns do so around the ops of a turn. Everybody who walks a role asks here,
+is waited for where the role writes that memory again: that too follows from the order. Before a
+matmul in registers that reads what its role writes to SMEM the toolchain has a proxy fence; where
+the op before it writes there, that fence serves both, and the tile is handed on behind it. Replicas that take turns do so around the ops of a turn. Everybody who walks a role asks here,
 so that no two walks can differ.
 """
 
@@ -13,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..algorithm import Engine, Mode, Op
 from ..semantics.program import OpUse, Program, RoleProgram, Staging
+from ..types import Storage
 
 
 #: The point of an op in slices at which one is copied to its staging buffer.
@@ -53,6 +57,21 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """A tile that is fenced and handed on by a later move than the one that writes it.
+
+    Attributes:
+        use: the op that writes it.
+        step: its step.
+        point: the point at which it does.
+    """
+
+    use: OpUse
+    step: int
+    point: int
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """One op of one step.
 
@@ -61,6 +80,8 @@ class Move:
         step: its own step; -1 for an op that runs once a tile.
         joins: matmuls that are waited for at its points, in order of issue.
         drains: waits for stores before its points.
+        hands: what it fences before its own work, and hands on behind it.
+        withheld: the point of its own of which the next move does that; -1 for none.
         takes_turn: the role waits for its turn before it.
         passes_turn: the role passes the turn on after it.
     """
@@ -69,6 +90,8 @@ class Move:
     step: int
     joins: tuple[Join, ...] = ()
     drains: tuple[Drain, ...] = ()
+    hands: Handed | None = None
+    withheld: int = -1
     takes_turn: bool = False
     passes_turn: bool = False
 
@@ -115,9 +138,37 @@ def _walk_tile(walk: _Walk, role_program: RoleProgram, steps: int) -> TileMoves:
     for lap in laps(role_program, steps) if role_program.loop else ():
         uses = [use for use in role_program.loop if 0 <= lap + use.offset < steps]
         moves = [walk.move(use, lap + use.offset) for use in uses]
-        around[lap] = tuple(_in_turn(walk.end_lap(moves, alone=_is_alone(role_program, steps, lap))))
+        moves = _handed_on(walk.program, moves)
+        moves = walk.end_lap(moves, alone=_is_alone(role_program, steps, lap))
+        around[lap] = tuple(_in_turn(moves))
     after = tuple(walk.move(use, -1) for use in role_program.after)
     return TileMoves(before, around, after)
+
+
+def _handed_on(program: Program, moves: list[Move]) -> list[Move]:
+    """Return the moves of a lap with tiles that the next one fences and hands on."""
+    found = list(moves)
+    for index, (first, second) in enumerate(pairwise(moves)):
+        point = _written_for(program, first.use, second.use)
+        # A matmul of the same step waits for what is to be handed on.
+        if point >= 0 and second.step < first.step and not second.joins:
+            found[index] = replace(found[index], withheld=point)
+            found[index + 1] = replace(second, hands=Handed(first.use, first.step, point))
+    return found
+
+
+def _written_for(program: Program, first: OpUse, second: OpUse) -> int:
+    """Return the point at which an op's warps write SMEM that a matmul in registers reads; else -1."""
+    if not program.joins(second.op) or first.op.engine is not Engine.WARPS:
+        return -1
+    read = {program.holder(a.value).name for a in second.op.accesses() if a.mode is Mode.READ}
+    for number, point in enumerate(first.op.points):
+        for access in point.accesses:
+            buffer = program.holder(access.value)
+            written = access.mode is not Mode.READ and buffer.storage is Storage.SMEM
+            if written and buffer.name in read:
+                return number
+    return -1
 
 
 def _is_alone(role_program: RoleProgram, steps: int, lap: int) -> bool:

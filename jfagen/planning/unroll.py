@@ -29,6 +29,7 @@ def unroll(plan: Plan, trips: tuple[int, ...]) -> Unrolled:
         order=tuple(builder.order),
         start=builder.start,
         end=builder.end,
+        handed=builder.handed,
         previous=builder.previous,
         turns=builder.turns,
     )
@@ -43,6 +44,7 @@ class _Builder:
         self.order: list[tuple[int, int]] = []
         self.start: dict[tuple[Site, int, int], int] = {}
         self.end: dict[tuple[Site, int, int], int] = {}
+        self.handed: dict[tuple[Site, int, int], int] = {}
         self.previous: dict[int, int] = {}
         self.asks: dict[int, int] = {}
         self.takes: dict[int, list[int]] = {}
@@ -94,6 +96,10 @@ class _Builder:
         for site in self._sites(move.use, actor):
             wait(site.point)
             self._run_site(move.use, actor, tile, move.step, site)
+        if (handed := move.hands) is not None:
+            for site in self._sites(handed.use, actor):
+                if site.point == handed.point:
+                    self.handed[site, tile, handed.step] = self.last
         wait(len(move.use.op.points))
 
     def _sites(self, use: OpUse, actor: Actor) -> list[Site]:

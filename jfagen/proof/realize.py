@@ -59,7 +59,9 @@ def realize(plan: Plan, sync: SyncPlan, trips: tuple[int, ...]) -> Realized:
                 for number, tile, step in _instances(plan, channel, end, site, trips):
                     piece = site.slice if channel.slices > 1 else 0
                     completion = (index, group, piece, number)
-                    realized.signals[completion].append(unrolled.end[site, tile, step])
+                    key = (site, tile, step)
+                    node = unrolled.handed.get(key, unrolled.end[key])
+                    realized.signals[completion].append(node)
         for end in channel.waits:
             for group, site in _with_groups(channel, end):
                 for number, tile, step in _instances(plan, channel, end, site, trips):

@@ -103,7 +103,11 @@ class ExpectedTrace:
 
         for site in self._sites(move.use, replica):
             wait(site.point)
-            self._site(move.use, site, move.step, steps)
+            self._site(move, site, steps)
+        if (handed := move.hands) is not None:
+            for site in self._sites(handed.use, replica):
+                if site.point == handed.point:
+                    self._signals(site, handed.step, steps, ActionKind.ARRIVE)
         wait(len(move.use.op.points))
         for _ in self._groups(move.use, replica) if move.use.op.engine is Engine.WARPS else ():
             self._globals(move.use.op.stored)
@@ -115,7 +119,8 @@ class ExpectedTrace:
         groups = self._groups(use, replica)
         return [site for group in groups for site in self.plan.sites[use.op.name, group]]
 
-    def _site(self, use: OpUse, site: Site, step: int, steps: int) -> None:
+    def _site(self, move: Move, site: Site, steps: int) -> None:
+        use, step = move.use, move.step
         touches = self.plan.touches[site]
         for channel, end in self._ends(site, step, steps, signal=False):
             number = self._number(channel, end, step) - channel.lag
@@ -148,6 +153,8 @@ class ExpectedTrace:
                 if not adds and not self.plan.at(site).program.lingers(use):
                     self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA if self.program.joins(use.op):
+                if move.hands is not None:
+                    self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
                 # One multiplication for each group of which it reads, a pair of tiles each.
                 count = self.program.multiplications(use.op)
                 for number in range(count):
@@ -164,7 +171,9 @@ class ExpectedTrace:
                     )
                 )
             case Engine.WARPS:
-                self._warps(use, site, reads, writes, step)
+                self._warps(use, site, reads, writes, step, fenced=site.point != move.withheld)
+                if site.point == move.withheld:
+                    return
         kind = ActionKind.COMMIT if engine is Engine.MMA else ActionKind.ARRIVE
         self._signals(site, step, steps, kind)
 
@@ -181,6 +190,8 @@ class ExpectedTrace:
         reads: tuple[Region, ...],
         writes: tuple[Region, ...],
         step: int,
+        *,
+        fenced: bool,
     ) -> None:
         updates = tuple(
             self._region(t, step)
@@ -192,7 +203,7 @@ class ExpectedTrace:
             pending = self.program.pending(use.staging)
             self.actions.append(Action(ActionKind.DRAIN, 0, value=pending))
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
-        if site in self.sync.fences:
+        if fenced and site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
 
     def _ends(

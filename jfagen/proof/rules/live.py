@@ -105,9 +105,10 @@ def steady_edges(subject: Subject) -> list[Marked]:
         if role_program.turns:
             edges += _turns(role_program.role, role_program.turns)
     edges += _asynchronous(plan)
+    known = {event for edge in edges for event in edge[:2]}
     for channel in subject.sync.channels:
         if channel.per is Space.STEP:
-            edges += _channel_edges(plan, channel)
+            edges += _channel_edges(plan, channel, known)
     return edges
 
 
@@ -134,6 +135,14 @@ def _steady_lap(plan: Plan, role_program: RoleProgram, replica: int) -> list[tup
             chain.append((_name(site), move.step - lap))
             if plan.engine(site) is Engine.STORE and move.use.staging is None:
                 chain.append((_done(plan, site), move.step - lap))
+        if (handed := move.hands) is not None:
+            sites = _sites(plan, handed.use, replica)
+            chain += [
+                (_handed(site), handed.step - lap) for site in sites if site.point == handed.point
+            ]
+        for join in joins:
+            matmuls = _sites(plan, join.use, replica)
+            chain += [(_done(plan, matmul), join.step - lap) for matmul in matmuls]
         if move.passes_turn:
             chain.append((f"{_turn(name, replica, turns)} passed", 0))
             turns += 1
@@ -184,7 +193,11 @@ def _asynchronous(plan: Plan) -> list[Marked]:
     return edges
 
 
-def _channel_edges(plan: Plan, channel: Channel) -> list[Marked]:
+def _handed(site: Site) -> str:
+    return f"{_name(site)} handed on"
+
+
+def _channel_edges(plan: Plan, channel: Channel, known: set[str]) -> list[Marked]:
     """Return signal -> wait for every pair of uses; a step makes `rate` uses."""
     edges: list[Marked] = []
     for signal in channel.signals:
@@ -196,7 +209,7 @@ def _channel_edges(plan: Plan, channel: Channel) -> list[Marked]:
                 continue
             weight = -behind // channel.rate
             edges += [
-                (_done(plan, first), _name(second), weight)
+                (_handed(first) if _handed(first) in known else _done(plan, first), _name(second), weight)
                 for first, second in zip(channel.sites(signal), channel.sites(wait), strict=True)
             ]
     return edges
