@@ -171,9 +171,7 @@ ATTENTION_BACKWARD = Algorithm(
     name="attention.backward",
     loop="q",
     extents={
-        "m": Extent(
-            words="query rows of a step", sizes={"sm_100a": (64, 128), "sm_90a": (64,)}
-        ),
+        "m": Extent(words="query rows of a step", sizes={"sm_100a": (64, 128), "sm_90a": (64,)}),
         "n": Extent(
             words="key rows of a tile",
             sizes={"sm_100a": (128,), "sm_90a": (64,)},

@@ -8,7 +8,6 @@ from ..semantics.program import Buffer
 from .laps import Base, Lap, plus
 from .names import depth_name
 
-
 _PHASE_NAMES = {0: "step_phase", -1: "previous_phase", 1: "next_phase"}
 
 
@@ -61,7 +60,9 @@ class Counters:
         step = self.lap.step(shift)
         if not self.persistent:
             return step
-        return plus("step_count", int(step)) if step.lstrip("-").isdigit() else f"step_count + {step}"
+        return (
+            plus("step_count", int(step)) if step.lstrip("-").isdigit() else f"step_count + {step}"
+        )
 
     def zero(self) -> str:
         """Return the name of a slot that is 0, which the toolchain cannot know.

@@ -13,7 +13,9 @@ from .view import OpView
 def tile_extents(program: Program) -> dict[str, object]:
     """Return how templates spell the rows of a tile: those of all its groups."""
     grouped = program.tile.group_dim if program.tile.groups > 1 else ""
-    rows, keys = (f"GROUPS * BLOCK_{d.upper()}" if d == grouped else f"BLOCK_{d.upper()}" for d in "mn")
+    rows, keys = (
+        f"GROUPS * BLOCK_{d.upper()}" if d == grouped else f"BLOCK_{d.upper()}" for d in "mn"
+    )
     return {
         "tile_rows": rows,
         "tile_keys": keys,
@@ -30,7 +32,9 @@ class Library:
         self._target = f"{self._folder}/{program.target.name}"
         self._queries = f"{self._folder}/q_{program.problem.q}"
         dealt = program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN)
-        self.rows: Any = macros(f"{self._queries}/rows.py.jinja", dealt=dealt, **tile_extents(program))
+        self.rows: Any = macros(
+            f"{self._queries}/rows.py.jinja", dealt=dealt, **tile_extents(program)
+        )
         words = {"dtype": ELEMENTS[program.problem.dtype], "rows": self.rows}
         self._ops = [
             macros(f"{folder}/ops.py.jinja", **words) for folder in (self._target, self._folder)

@@ -130,9 +130,7 @@ class _Ends:
     def _lap(self, **values: object) -> Lap:
         return Lap(least=-self.behind, most=self.ahead, **values)  # type: ignore[arg-type]
 
-    def _between(
-        self, start: int, always: str | None, under: str, fewest: int
-    ) -> list[LoopPart]:
+    def _between(self, start: int, always: str | None, under: str, fewest: int) -> list[LoopPart]:
         """Return the laps in which every op runs: with a mask, without, or in two loops."""
         end = plus("steps", -self.ahead)
         full = plus("full_steps", -self.ahead)

@@ -314,9 +314,7 @@ class RoleBuilder:
         wait = f"{variable} = tlx.async_dot_wait({join.pending}, {variable})"
         return [wait, *merged(signals)]
 
-    def _handed(
-        self, handed: Handed, part: LoopPart, group: str, counters: Counters
-    ) -> list[str]:
+    def _handed(self, handed: Handed, part: LoopPart, group: str, counters: Counters) -> list[str]:
         """Return the signals of a tile that is handed on behind another op."""
         place = OpPlace(
             use=handed.use,
@@ -329,7 +327,11 @@ class RoleBuilder:
 
     def _block(self, step: str, counters: Counters) -> str:
         """Return the number of the rows of a step: CTAs that are staggered begin elsewhere."""
-        return f"query_block({step}, {counters.first_block()}, steps)" if self.program.staggered else step
+        return (
+            f"query_block({step}, {counters.first_block()}, steps)"
+            if self.program.staggered
+            else step
+        )
 
     def _tile(self, use: OpUse, value: str, group: str, shift: int, counters: Counters) -> str:
         buffer = self.program.holder(value)
@@ -383,9 +385,13 @@ class RoleBuilder:
         index = f"[{self.program.tile.group_symbol}]" if role.indexed else ""
         place = f"{role.span.source.path.rsplit('/', 1)[-1]}:{role.span.line}"
         uses = role_program.uses()
-        whole, bare = (", ".join(words) for words in (map(self.words, uses), (u.op.name for u in uses)))
+        whole, bare = (
+            ", ".join(words) for words in (map(self.words, uses), (u.op.name for u in uses))
+        )
         comment = f"{role.name}{index}: {whole} ({place})"
-        return comment if len(comment) <= _COMMENT_WIDTH else f"{role.name}{index}: {bare} ({place})"
+        return (
+            comment if len(comment) <= _COMMENT_WIDTH else f"{role.name}{index}: {bare} ({place})"
+        )
 
 
 def _waits(use: OpUse) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..passes.channels import Arrival, SyncPlan
-from ..passes.layout import leaves
 from ..passes.placement import Placement
 from ..proof.resources import rendezvous_barriers
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Program
+from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Program, leaves
 from ..target import WARP_THREADS
 from ..types import Storage
 from .names import (

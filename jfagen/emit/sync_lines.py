@@ -39,7 +39,8 @@ class PointLines:
     """Lines around one point of an op; those of a sliced point repeat for every `piece`.
 
     `joins` are the waits for matmuls and what is signalled then, `drains` those for stores, `meets`
-    the rendezvous of the role's warps. `fenced` says that a proxy fence stands before the lines after it.
+    the rendezvous of the role's warps. `fenced` says that a proxy fence stands before the lines
+    after it.
     """
 
     joins: list[str] = field(default_factory=list)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
-from ..passes.layout import leaves
 from ..passes.placement import Placement
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Leaf, Program
+from ..semantics.program import Arrangement, Beside, Leaf, Program, leaves
 from ..types import Storage
 
 #: The widest line of a table; kernels move it in by four.

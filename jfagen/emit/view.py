@@ -97,7 +97,8 @@ class OpView:
         """
         if not self.sync.hands:
             return ""
-        return '# One fence for the bytes just written and for those read now.\ntlx.fence("async_shared")\n'
+        comment = "# One fence for the bytes just written and for those read now."
+        return f'{comment}\ntlx.fence("async_shared")\n'
 
     def after(self, point: int) -> str:
         """Return the lines after a point."""

@@ -14,10 +14,10 @@ from itertools import combinations
 
 from ..graph.intervals import first_fit
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program
+from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
 from ..target import Target
 from ..types import Storage
-from .layout import Layout, leaves, make_layout
+from .layout import Layout, make_layout
 from .needed import Illegal, needed_families, trip_counts
 from .sync import derive_sync
 

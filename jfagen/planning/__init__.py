@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .events import Actor, Event, EventKind, Site, Touch, Unrolled
-from .moves import COPY, Drain, Handed, Join, Move, TileMoves, laps, tile_moves
+from .move import COPY, Drain, Handed, Join, Move, TileMoves
+from .moves import laps, tile_moves
 from .sites import Placed, Plan, make_plan
 from .unroll import unroll
 

@@ -9,6 +9,7 @@ from ..semantics.program import GroupRef, OpUse, Program, Role, RoleProgram, Sta
 from ..types import Storage
 from .events import Site, Touch
 
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Where an op runs.

@@ -7,7 +7,8 @@ from itertools import pairwise
 from ..algorithm import Engine
 from ..semantics.program import GroupRef, NextTile, OpUse, RoleProgram
 from .events import Actor, Event, EventKind, Site, Unrolled
-from .moves import COPY, Move, tile_moves
+from .move import COPY, Move
+from .moves import tile_moves
 from .sites import Plan
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..passes.layout import leaves
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
-from ..semantics.program import Buffer, Leaf, OpUse, Over, Program, Region, Role
+from ..semantics.program import Buffer, Leaf, OpUse, Over, Program, Region, Role, leaves
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage
 from .register_tiles import needed_registers

@@ -55,7 +55,10 @@ class RegisterTile:
 
 def register_tiles(program: Program, role_program: RoleProgram) -> list[RegisterTile]:
     """Return what one replica of a role keeps in registers where it keeps most."""
-    kept = {tile.name: tile for tile in (*_tiles(program, role_program), *_handed(role_program, program))}
+    kept = {
+        tile.name: tile
+        for tile in (*_tiles(program, role_program), *_handed(role_program, program))
+    }
     lives = _Lives(program, role_program, frozenset(kept)).found() if kept else []
     most: list[RegisterTile] = []
     for moment in range(max((end for _, _, end in lives), default=-1) + 1):
@@ -111,9 +114,7 @@ def _tiles(program: Program, role_program: RoleProgram) -> Iterator[RegisterTile
             groups = {group for use in uses for group in use.groups}
             copies = 1 if role.replicas > 1 else max(len(groups), 1)
             threads = role.warps * WARP_THREADS
-            yield _tile(
-                buffer.name, buffer.shape, buffer.dtype.bytes, copies, threads, buffer.span
-            )
+            yield _tile(buffer.name, buffer.shape, buffer.dtype.bytes, copies, threads, buffer.span)
 
 
 def _handed(role_program: RoleProgram, program: Program) -> Iterator[RegisterTile]:
@@ -130,7 +131,7 @@ def _extents(program: Program) -> dict[str, int]:
 
 
 def _staged(program: Program, role_program: RoleProgram) -> Iterator[RegisterTile]:
-    """Yield the slices that an op reads into registers: those that it holds, and one that it copies.
+    """Yield the slices that an op reads into registers: those that it holds, one that it copies.
 
     A tile that is in registers goes out of them.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..diagnostics import Diagnostic, Label, Note, quoted
 from ..passes.channels import SyncPlan
 from ..passes.dependences import Clobber
-from ..passes.layout import leaves, size_in
+from ..passes.layout import size_in
 from ..passes.needed import Illegal
 from ..planning import Event, EventKind, Plan, Touch
-from ..semantics.program import OpUse, Region
+from ..semantics.program import OpUse, Region, leaves
 from .cycle import order_cycle
 from .realize import Realized
 

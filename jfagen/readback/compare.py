@@ -20,10 +20,9 @@ from itertools import groupby, zip_longest
 
 from ..emit.names import text_shape, tiles_name
 from ..passes.channels import SyncPlan
-from ..passes.layout import leaves
 from ..passes.placement import Placement, copies
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Leaf, Program
+from ..semantics.program import Arrangement, Beside, Leaf, Program, leaves
 from ..types import Storage
 from .expected import ExpectedTrace, expected_barriers
 from .trace import Action, ActionKind, Region, Trace

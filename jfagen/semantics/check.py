@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import Reporter, SourceFile
 from ..syntax import ast
-from .check_blocks import check_blocks, is_staggered, loop_of
+from .check_blocks import check_blocks
 from .check_buffers import check_buffers
 from .check_instances import check_cases
 from .check_problem import check_algorithm, check_problem, check_tile
@@ -13,6 +13,7 @@ from .check_roles import check_roles
 from .check_tiles import check_tiles
 from .context import Context
 from .instances import Instance, instances
+from .loops import is_staggered, loop_of
 from .program import Program
 from .reserved import check_names
 

@@ -8,26 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..algorithm import Algorithm, Engine, Op, Space
-from ..diagnostics import Label, Note, Span, near_match, quoted
+from ..algorithm import Algorithm, Engine, Space
+from ..diagnostics import Label, Note, Span, quoted
 from ..syntax import ast
-from .check_placement import check_placement, is_before_steps
+from .check_placement import check_placement
 from .context import Context, first_word
+from .landing import landing
+from .loops import loop_of
 from .placed import Parts, Placed
-from .program import GroupRef, OpUse, Role, RoleProgram
+from .program import Role, RoleProgram
+from .resolve_op import OpResolver, Place
 from .staging import staged_use
-
-#: How far ahead or behind an op may run.
-MOST_OFFSET = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A block with what surrounds it: the loop's symbol, or None, and whether the loop is over."""
-
-    block: ast.Block
-    symbol: str | None
-    after: bool
 
 
 def check_blocks(context: Context) -> tuple[RoleProgram, ...]:
@@ -40,26 +31,6 @@ def check_blocks(context: Context) -> tuple[RoleProgram, ...]:
     return walk.programs()
 
 
-def loop_of(tree: ast.Schedule) -> ast.Loop | None:
-    """Return the schedule's loop."""
-    return next((item for item in tree.program if isinstance(item, ast.Loop)), None)
-
-
-def is_staggered(context: Context) -> bool:
-    """Return whether the steps of a tile begin elsewhere in every CTA; report where they cannot."""
-    loop, algorithm = loop_of(context.tree), context.algorithm
-    if loop is None or loop.staggered is None or algorithm is None:
-        return False
-    if not algorithm.cyclic:
-        context.reporter.report(
-            "bad-loop",
-            f"the steps of `{algorithm.name}` have a last one, so they cannot begin anywhere",
-            loop.staggered.span,
-            helps=("leave it out",),
-        )
-    return True
-
-
 @dataclass(slots=True)
 class _Walk:
     """Walks the blocks in file order."""
@@ -67,6 +38,7 @@ class _Walk:
     context: Context
     algorithm: Algorithm
     placed: Placed = field(init=False)
+    resolver: OpResolver = field(init=False)
     groups: tuple[int, ...] = field(init=False)
     symbol: str | None = field(init=False)
     strange_roles: set[str] = field(default_factory=set)
@@ -80,8 +52,11 @@ class _Walk:
         self.groups = tuple(range(tile.groups)) if tile else (0,)
         self.symbol = tile.group_symbol if tile else None
         self.placed = Placed(parts={name: Parts() for name in self.context.roles})
+        self.resolver = OpResolver(
+            self.context, self.algorithm, self.placed, self.groups, self.symbol
+        )
 
-    def places(self) -> Iterator[_Place]:
+    def places(self) -> Iterator[Place]:
         """Yield every block with its surroundings; report loops that cannot be."""
         loop = loop_of(self.context.tree)
         if loop is None:
@@ -103,16 +78,16 @@ class _Walk:
         after = False
         for item in self.context.tree.program:
             if isinstance(item, ast.Block):
-                yield _Place(item, None, after)
+                yield Place(item, None, after)
             elif item is loop:
                 after = True
-                yield from (_Place(block, item.symbol.text, False) for block in item.blocks)
+                yield from (Place(block, item.symbol.text, False) for block in item.blocks)
             else:
                 instead = "write its ops in the first loop"
                 self.context.not_built("a second loop", first_word(item.span), instead)
                 self.placed.lose(op.name.text for block in item.blocks for op in _ops(block.steps))
 
-    def block(self, place: _Place) -> None:
+    def block(self, place: Place) -> None:
         """Resolve one block."""
         node = place.block
         role = self.context.roles.get(node.role.text)
@@ -126,7 +101,7 @@ class _Walk:
         self._check_replica(node, role)
         self._steps(node.steps, role, place)
 
-    def _steps(self, steps: tuple[ast.Step, ...], role: Role, place: _Place) -> None:
+    def _steps(self, steps: tuple[ast.Step, ...], role: Role, place: Place) -> None:
         for step in steps:
             match step:
                 case ast.Peel():
@@ -145,7 +120,7 @@ class _Walk:
         if self.settling:
             self._settles_nothing(steps[-1], "nothing stands behind it")
 
-    def _settle(self, node: ast.Settle, role: Role, place: _Place) -> None:
+    def _settle(self, node: ast.Settle, role: Role, place: Place) -> None:
         """Remember a wait for the op that follows; report one for what is not in flight."""
         name, word = node.op.name.text, first_word(node.span)
         ops = {op.name: op for op in self.algorithm.ops}
@@ -156,7 +131,7 @@ class _Walk:
             instead = "leave it out: barriers wait for matmuls"
             self.context.lacks("`wait`: a matmul signals its end", word, instead)
             return
-        use = self._op(node.op, role, place)
+        use = self.resolver.use(node.op, role, place, self.turn)
         if use is None:
             return
         issued = [(one.op.name, one.offset) for one in self.placed.parts[role.name].loop]
@@ -176,7 +151,7 @@ class _Walk:
             helps=("drop it, or write it between the matmul and the op that may only follow then",),
         )
 
-    def _turn(self, node: ast.Turn, role: Role, place: _Place) -> None:
+    def _turn(self, node: ast.Turn, role: Role, place: Place) -> None:
         """Place the ops of one turn; report a turn that nobody could take."""
         word, instead = node.word.span, "leave it out, with its brackets"
         report = self.context.reporter.report
@@ -197,7 +172,7 @@ class _Walk:
         self._steps(node.steps, role, place)
         self.turn = -1
 
-    def _no_turn(self, role: Role, place: _Place) -> str:
+    def _no_turn(self, role: Role, place: Place) -> str:
         """Return why a turn makes no sense; empty if it does."""
         if role.replicas == 1 and self.context.groups_known:
             return "it has no replicas"
@@ -228,7 +203,7 @@ class _Walk:
         else:
             self.context.group_symbol(node.replica.symbol)
 
-    def _peel(self, step: ast.Peel, role: Role, place: _Place) -> None:
+    def _peel(self, step: ast.Peel, role: Role, place: Place) -> None:
         parts = self.placed.parts[role.name]
         if parts.peel:
             self.context.reporter.report(
@@ -256,16 +231,17 @@ class _Walk:
         self,
         node: ast.Op,
         role: Role,
-        place: _Place,
+        place: Place,
         staged: ast.Staged | None,
         lands_with: ast.Op | None = None,
     ) -> None:
         self.placed.busy.add(role.name)
-        use = self._op(node, role, place)
+        use = self.resolver.use(node, role, place, self.turn)
         if use is not None:
             use = replace(use, settles=tuple(self.settling))
             if lands_with is not None and lands_with is not node:
-                use = self._landing(use, lands_with, role)
+                loop = self.placed.parts[role.name].loop
+                use = landing(self.context, use, lands_with, loop)
             self.settling.clear()
             use = staged_use(self.context, use, staged)
         if use is None:
@@ -276,184 +252,6 @@ class _Walk:
                 parts.loop.append(use)
             else:
                 (parts.after if place.after else parts.before).append(use)
-
-    def _landing(self, use: OpUse, first: ast.Op, role: Role) -> OpUse:
-        """Return a load that lands on the barrier of another one; report what cannot."""
-        loop, name = self.placed.parts[role.name].loop, first.name.text
-        leader = next((one for one in reversed(loop) if one.op.name == name), None)
-        if leader is None:
-            return use
-        loads = {one.op.engine for one in (use, leader)} == {Engine.LOAD}
-        slots = [self._slots(one.op) for one in (use, leader)]
-        if not loads:
-            why = f"`{(use if use.op.engine is not Engine.LOAD else leader).op.name}` is no load"
-        elif use.offset != leader.offset:
-            why = "they load for different steps"
-        elif slots[0] != slots[1]:
-            why = f"their rings have {slots[0]} and {slots[1]} slots"
-        else:
-            return replace(use, lands_with=name)
-        self.context.reporter.report(
-            "bad-with",
-            f"`{use.op.name}` cannot land on the barrier of `{name}`: {why}",
-            use.span,
-            helps=(f"give them rings of one depth and the same step, or place `{use.span.text}` alone",),
-        )
-        return use
-
-    def _slots(self, op: Op) -> int:
-        """Return the slots of the ring that an op fills; 0 if none is declared."""
-        values = {access.value for access in op.accesses()}
-        buffers = self.context.buffers.values()
-        return next((b.depth for b in buffers if values & set(b.holds)), 0)
-
-    def _op(self, node: ast.Op, role: Role, place: _Place) -> OpUse | None:
-        names = [op.name for op in self.algorithm.ops]
-        if node.name.text not in names:
-            self.context.unknown("unknown-op", "op", node.name, names)
-            match = near_match(node.name.text, names)
-            self.placed.lose([match] if match else names)
-            return None
-        op = self.algorithm.op(node.name.text)
-        if not self._is_in_place(op, node, place):
-            return None
-        indices = list(node.indices)
-        offset = self._offset(op, node, indices, place)
-        if offset is None or (op.grouped and not self.context.groups_known):
-            return None
-        reference = self._group(op, node, indices, role)
-        if reference is None:
-            return None
-        for index in indices:
-            plain = node.span.text.replace(index.span.text, "", 1)
-            self.context.reporter.report(
-                "extra-index",
-                f"`{op.name}` has no such index",
-                index.span,
-                helps=(f"write `{plain}`",),
-            )
-        group_ref, groups = reference
-        return OpUse(
-            op=op,
-            group_ref=group_ref,
-            groups=groups,
-            offset=offset,
-            span=node.span,
-            turn=self.turn,
-        )
-
-    def _is_in_place(self, op: Op, node: ast.Op, place: _Place) -> bool:
-        """Whether an op stands on the right side of the loop's brackets; report it if not."""
-        inside = place.symbol is not None
-        if (op.space is Space.STEP) == inside:
-            return True
-        loop = loop_of(self.context.tree)
-        if loop is not None:
-            where = self._side(op)
-            self.context.reporter.report(
-                "wrong-place",
-                f"`{op.name}` runs once a {op.space}, so it belongs {where} the loop",
-                node.name.span,
-                notes=(Note(message="the loop", label=Label(span=first_word(loop.span))),),
-                helps=(f"move it to a block of `{place.block.role.text}` {where} the loop",),
-            )
-        return False
-
-    def _side(self, op: Op) -> str:
-        """Return on which side of the loop's brackets an op belongs."""
-        if op.space is Space.STEP:
-            return "inside"
-        return "before" if is_before_steps(self.algorithm, op) else "after"
-
-    def _offset(self, op: Op, node: ast.Op, indices: list[ast.Index], place: _Place) -> int | None:
-        """Take the loop index, the last one, off the list and return its offset."""
-        if op.space is Space.TILE:
-            return 0
-        last = indices[-1] if indices else None
-        if last is None or last.symbol is None or last.symbol.text in (self.symbol, place.symbol):
-            if last is None or last.symbol is None or last.symbol.text != place.symbol:
-                self.context.reporter.report(
-                    "missing-index",
-                    f"`{op.name}` runs once a step: its last index is that of the loop",
-                    node.span,
-                    helps=(f"write `{node.span.text}[{place.symbol}]`",),
-                )
-                return None
-        else:
-            self.context.reporter.report(
-                "unknown-index",
-                f"the loop counts `{place.symbol}`, not `{last.symbol.text}`",
-                last.span,
-                helps=(f"write `[{place.symbol}]`",),
-            )
-            return None
-        indices.pop()
-        if abs(last.offset) > MOST_OFFSET:
-            side = "ahead of" if last.offset > 0 else "behind"
-            self.context.reporter.report(
-                "bad-offset",
-                f"`{op.name}` runs {abs(last.offset)} steps {side} the loop, at most {MOST_OFFSET} "
-                "are built",
-                last.span,
-                helps=("let it run closer, and the ops that wait for it too",),
-            )
-        return last.offset
-
-    def _group(
-        self, op: Op, node: ast.Op, indices: list[ast.Index], role: Role
-    ) -> tuple[GroupRef, tuple[int, ...]] | None:
-        """Take the group index off the list and return what it means."""
-        if not op.grouped:
-            if role.replicas > 1:
-                self.context.reporter.report(
-                    "run-twice",
-                    f"`{op.name}` is for all groups, but each of the {role.replicas} replicas of "
-                    f"`{role.name}` would run it",
-                    node.name.span,
-                    notes=(Note(message="the role", label=Label(span=role.span)),),
-                    helps=("place it in a role without replicas",),
-                )
-                return None
-            return GroupRef.NONE, ()
-        if not indices:
-            if len(self.groups) == 1:
-                return GroupRef.EVERY, self.groups
-            whole = node.span.text.replace(op.name, f"{op.name}[{self.symbol}]", 1)
-            self.context.reporter.report(
-                "missing-index",
-                f"`{op.name}` runs for every group: its first index is the group",
-                node.span,
-                helps=(f"write `{whole}`",),
-            )
-            return None
-        index = indices.pop(0)
-        if index.symbol is None:
-            return self._one_group(index, role)
-        self.context.group_symbol(index.symbol)
-        if index.offset:
-            self.context.reporter.report(
-                "bad-group",
-                "a group has no offset",
-                index.span,
-                helps=(f"write `[{self.symbol}]`, or the number of one group",),
-            )
-            return None
-        return (GroupRef.REPLICA if role.replicas > 1 else GroupRef.EVERY), self.groups
-
-    def _one_group(self, index: ast.Index, role: Role) -> tuple[GroupRef, tuple[int, ...]] | None:
-        if index.offset not in self.groups:
-            self.context.reporter.report(
-                "bad-group",
-                f"there is no group {index.offset}, the last one is {self.groups[-1]}",
-                index.span,
-                helps=(f"write {quoted(f'[{group}]' for group in self.groups)}",),
-            )
-            return None
-        if role.replicas > 1:
-            instead = f"write `[{self.symbol}]`: each replica runs its own group"
-            self.context.not_built("one group in a role over the groups", index.span, instead)
-            return None
-        return GroupRef.ONE, (index.offset,)
 
     def programs(self) -> tuple[RoleProgram, ...]:
         """Return the programs in order of declaration."""

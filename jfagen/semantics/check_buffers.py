@@ -10,6 +10,7 @@ from ..syntax import ast
 from ..types import DType, Storage
 from .context import Context, first_word
 from .program import Buffer, Problem
+from .shapes import check_shape, written_extents
 from .staging import SLICE_COLUMNS, StagedOp, lacks_stage, staged_ops
 
 #: The deepest ring; slots beyond it never fit.
@@ -77,8 +78,8 @@ def _staging_buffer(
     _check_group(context, name, part, grouped)
     storage = _memory(context, node, part)
     fits = staged.columns in SLICE_COLUMNS or context.target.joins
-    if fits and _extents(context, node) != (context.extent(value.dims[0]), staged.columns):
-        _check_shape(context, node, part)
+    if fits and written_extents(context, node) != (context.extent(value.dims[0]), staged.columns):
+        check_shape(context, node, part)
     _check_type(context, node, part, None)
     if node.holds:
         context.reporter.report(
@@ -170,7 +171,7 @@ def _buffer(
     value = values[0]
     grouped = context.group_symbol(name.group)
     storage = _memory(context, node, value)
-    _check_shape(context, node, value)
+    check_shape(context, node, value)
     _check_type(context, node, value, problem)
     _check_group(context, name, value, grouped)
     dims = context.dims_of(value)
@@ -216,42 +217,6 @@ def memories(context: Context, value: Value) -> frozenset[Storage]:
     if of_matmuls and not target.joins:
         legal.discard(Storage.REG)
     return frozenset(legal)
-
-
-def _check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
-    dims = tuple(map(_dim_text, node.dims))
-    right = context.dims_of(value)
-    if dims == right:
-        return
-    wrong = [i for i, pair in enumerate(zip(dims, right, strict=False)) if len({*pair}) > 1]
-    place = node.dims[0].span.to(node.dims[-1].span)
-    if len(dims) == len(right) and len(wrong) == 1:
-        place = node.dims[wrong[0]].span
-    wanted = f"[{', '.join(right)}]"
-    context.reporter.report(
-        "bad-shape",
-        f"`{value.name}` has the shape {wanted}, not [{', '.join(dims)}]",
-        place,
-        helps=(f"write `{wanted}`",),
-    )
-
-
-def _extents(context: Context, node: ast.Buffer) -> tuple[int, ...]:
-    """Return the shape of a buffer as it is written, in numbers."""
-    return tuple(
-        dim.value if isinstance(dim, ast.Number) else context.extent(_dim_text(dim))
-        for dim in node.dims
-    )
-
-
-def _dim_text(dim: ast.Dim) -> str:
-    match dim:
-        case ast.Name():
-            return dim.text
-        case ast.Number():
-            return str(dim.value)
-        case ast.Share():
-            return f"{dim.symbol.text}/{dim.parts.value}"
 
 
 def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Problem | None) -> None:

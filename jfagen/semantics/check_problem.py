@@ -188,9 +188,9 @@ def check_tile(context: Context) -> None:
     """Resolve the tile and its groups; without them no index can be checked."""
     tile, legal = context.tree.tile, _sizes(context)
     if tile is None:
-        sizes = {"m": str(legal["m"][0]), "n": str(legal["n"][-1])}
-        sizes |= {dim: f"{sizes[dim]} x 2 as g" for dim in (_grouped(context),) if dim}
-        line = f"tile {{ m {sizes['m']}  n {sizes['n']} }}"
+        said = {"m": str(legal["m"][0]), "n": str(legal["n"][-1])}
+        said |= {dim: f"{said[dim]} x 2 as g" for dim in (_grouped(context),) if dim}
+        line = f"tile {{ m {said['m']}  n {said['n']} }}"
         _missing(context, "missing-tile", "tile", line)
         return
     sizes: dict[str, ast.TileSize] = {}
@@ -250,11 +250,7 @@ def _size(
             first_word(tile.span),
             helps=(
                 f"add `{symbol} {legal[-1]}`"
-                + (
-                    f", or `{symbol} {legal[-1]} x 2 as g`"
-                    if symbol == _grouped(context)
-                    else ""
-                ),
+                + (f", or `{symbol} {legal[-1]} x 2 as g`" if symbol == _grouped(context) else ""),
             ),
         )
         return None

@@ -209,7 +209,11 @@ def _channel_edges(plan: Plan, channel: Channel, known: set[str]) -> list[Marked
                 continue
             weight = -behind // channel.rate
             edges += [
-                (_handed(first) if _handed(first) in known else _done(plan, first), _name(second), weight)
+                (
+                    _handed(first) if _handed(first) in known else _done(plan, first),
+                    _name(second),
+                    weight,
+                )
                 for first, second in zip(channel.sites(signal), channel.sites(wait), strict=True)
             ]
     return edges
