@@ -28,7 +28,7 @@ REPAIRS = {
     "early_wait": ("a depth that 2 divides", ("depth 3  holds k, v", "depth 4  holds k, v")),
     "apart_from_itself": ("drop one `acc`", ("  apart { acc, acc }\n\n", "")),
     "lag_of_three": (
-        "place `pv[0][i-3]` before `qk[0][i]`",
+        "place `pv[i-3]` before `qk[i]`",
         ("{ qk[i]  pv[i-3] }", "{ pv[i-3]  qk[i] }"),
     ),
     "kv_depth_4": (OUT_OVER_Q, ("  load { load_q", f"  {OUT_OVER_Q}\n\n  load {{ load_q")),
@@ -294,18 +294,28 @@ REPAIRS = {
         "place `rescale[g][i]` after `softmax[g][i]`",
         ("rescale[g][i]  softmax[g][i]", "softmax[g][i]  rescale[g][i]"),
     ),
-    "pv_in_flight_at_the_end": (
-        "before the op that uses its result: `pv[g][i-1]`",
-        ("softmax[g][i]  rescale[g][i]  pv[g][i]", "pv[g][i-1]  softmax[g][i]  rescale[g][i]"),
-    ),
     "pv_two_steps_behind_softmax": ("write `pv[g][i-1]`", ("[i-2]", "[i-1]")),
-    "qk_ahead_of_softmax": ("write `qk[g][i]`", ("[i+1]", "[i]")),
+    "qk_ahead_of_softmax": (
+        "place `qk[g][i+1]` after `softmax[g][i]`",
+        (
+            "turn { qk[g][i+1]  pv[g][i-1] }  softmax[g][i]",
+            "turn { pv[g][i-1] }  softmax[g][i]  turn { qk[g][i+1] }",
+        ),
+    ),
+    "qk_two_steps_ahead": ("write `qk[g][i+1]`", ("qk[g][i+2]", "qk[g][i+1]")),
+    "staggered_forward": ("leave it out", (" staggered", "")),
     "qk_behind_softmax": ("write `qk[g][i]`", ("qk[g][i-1]", "qk[g][i]")),
     "pv_after_rescale": (
         "place `pv[g][i-1]` before `softmax[g][i]`",
         ("softmax[g][i]  rescale[g][i]  pv[g][i-1]", "pv[g][i-1]  softmax[g][i]  rescale[g][i]"),
     ),
-    "pv_before_its_p": ("write `pv[g][i-1]`", ("pv[g][i]", "pv[g][i-1]")),
+    "pv_before_its_p": (
+        "place `pv[g][i]` after `rescale[g][i]`",
+        (
+            "qk[g][i]  pv[g][i] }  softmax[g][i]  rescale[g][i]",
+            "qk[g][i] }  softmax[g][i]  rescale[g][i]  pv[g][i]",
+        ),
+    ),
     "rescale_of_the_step_before": (
         "place `rescale[g][i-1]` before `pv[g][i-1]`",
         ("pv[g][i-1]", "rescale[g][i-1]  pv[g][i-1]"),

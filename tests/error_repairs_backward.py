@@ -28,7 +28,6 @@ BACKWARD = {
     ),
     # of the backward
     "index_of_no_group": ("leave `[g]` out everywhere", ("compute[g]", "compute")),
-    "backward_on_hopper": ("write `target sm_100a`", ("sm_90a", "sm_100a")),
     "backward_in_groups": ("write `m 64`", ("m 64 x 2 as g", "m 64")),
     "backward_longest_first": (
         "write `order valid with block innermost`",
@@ -64,4 +63,32 @@ BACKWARD = {
         "place `dq[j-1]` before `st[j]`",
         ("{ st[j]  dk[j-1]  dq[j-1]  dpt[j]", "{ dk[j-1]  dq[j-1]  st[j]  dpt[j]"),
     ),
+    # on Hopper
+    "wait_before_its_matmul": (
+        "drop it",
+        ("  wait dk[g][j]  dk[g][j]", "  wait dv[g][j]  dk[g][j]"),
+    ),
+    "wait_for_no_matmul": ("write it between", ("wait probs[g][j]", "wait dv[g][j]")),
+    "wait_at_the_end": ("drop it", ("  wait dk[g][j]", "")),
+    "wait_on_b200": ("leave it out", ("  wait dpt[j]", "")),
+    "no_wait_for_dv": (
+        "write `wait dv[g][j]` before `st[g][j+1]`",
+        ("st[g][j+1]", "wait dv[g][j]  st[g][j+1]"),
+    ),
+    "with_another_depth": (
+        "give them rings of one depth",
+        ("smem lse       : f32[m]  depth 2", "smem lse       : f32[m]  depth 3"),
+    ),
+    "with_another_step": (
+        "place `load_delta[j+1]` alone",
+        (" with load_delta[j+1]", "  load_delta[j]"),
+    ),
+    "groups_of_query_rows": (
+        "write the groups behind `n`",
+        ("m 64 x 2 as g", "m 64"),
+        ("n 64  ", "n 64 x 2 as g  "),
+    ),
+    "whole_dq_of_two_groups": ("write `[m, d/2]`", ("dq[g]  : f32[m, d]", "dq[g]  : f32[m, d/2]")),
+    "hold_in_registers": ("drop `hold 1`", ("  hold 1", "")),
+    "slices_from_registers": ("write 64", ("slices of 32", "slices of 64 (32 if head_dim 64)")),
 }

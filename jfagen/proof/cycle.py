@@ -15,7 +15,7 @@ from ..passes.dependences import Dependence, sequential_key
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import place
 from ..planning import Event, EventKind, Plan, Site, make_plan
-from ..semantics.program import Buffer, OpUse
+from ..semantics.program import Buffer, OpUse, Program
 from .refit import legal_placement
 
 #: How many more slots are tried when a deeper ring may help.
@@ -36,7 +36,7 @@ def order_cycle(plan: Plan, illegal: Illegal) -> Diagnostic:
     hops = _turned(plan, _hops(plan, illegal))
     runs_first, runs_later = hops[-1].second, hops[0].first
     assert runs_first.use is not None and runs_later.use is not None
-    say = _Words(runs_first, plan.program.loop_symbol)
+    say = _Words(runs_first, plan.program)
     role = runs_first.actor.role
     return Diagnostic(
         id="order-cycle",
@@ -143,9 +143,10 @@ def _place(plan: Plan, event: Event, site: Site) -> tuple[int, ...]:
 class _Words:
     """Names events as a schedule does, relative to the step of one of them."""
 
-    def __init__(self, base: Event, symbol: str) -> None:
+    def __init__(self, base: Event, program: Program) -> None:
         assert base.use is not None
-        self.symbol = symbol
+        self.symbol = program.loop_symbol
+        self.grouped = program.tile.groups > 1
         self.tile = base.tile
         self.lap = base.step - base.use.offset if base.step >= 0 else 0
         self.steps = base.step >= 0
@@ -153,7 +154,7 @@ class _Words:
     def __call__(self, event: Event) -> str:
         if event.site is None:
             return f"the next tile of `{event.actor.role}`"
-        group = f"[{event.site.group}]" if event.site.group >= 0 else ""
+        group = f"[{event.site.group}]" if event.site.group >= 0 and self.grouped else ""
         step, tile = "", ""
         if event.step >= 0 and self.steps and event.tile == self.tile:
             distance = event.step - self.lap

@@ -161,12 +161,33 @@ def tiles_helps(program: Program, role: Role, registers: int, fewest: int) -> tu
             registers
         ):
             helps.append(f"with `n {keys}` the tiles fit")
+    helps += _earlier_waits(program, role, registers)
     staging = program.program_of(role.name).staging
     for hold in range(staging.hold - 1, -1, -1) if staging is not None else ():
         if needed_registers(_with_hold(program, role, hold), role.name) <= registers:
             helps.append(f"with `hold {hold}` they fit")
             break
     return tuple(helps) or (_SMALLER,)
+
+
+def _earlier_waits(program: Program, role: Role, registers: int) -> Iterator[str]:
+    """Yield the waits for matmuls that free enough registers: the latest of each that do."""
+    loop = program.program_of(role.name).loop
+    for issued, matmul in enumerate(loop):
+        for later in reversed(loop[issued + 1 :]) if program.joins(matmul.op) else ():
+            settled = replace(later, settles=(*later.settles, (matmul.op.name, matmul.offset)))
+            uses = tuple(settled if use is later else use for use in loop)
+            if needed_registers(_with_loop(program, role, uses), role.name) <= registers:
+                yield f"write `wait {matmul.span.text}` before `{later.span.text}`"
+                break
+
+
+def _with_loop(program: Program, role: Role, loop: tuple[OpUse, ...]) -> Program:
+    """Return a program in which a role's loop is another one."""
+    programs = tuple(
+        replace(rp, loop=loop) if rp.role is role else rp for rp in program.role_programs
+    )
+    return replace(program, role_programs=programs)
 
 
 def _with_hold(program: Program, role: Role, hold: int) -> Program:
@@ -176,11 +197,7 @@ def _with_hold(program: Program, role: Role, hold: int) -> Program:
         staging = use.staging
         return use if staging is None else replace(use, staging=replace(staging, hold=hold))
 
-    programs = tuple(
-        replace(rp, loop=tuple(map(held, rp.loop))) if rp.role is role else rp
-        for rp in program.role_programs
-    )
-    return replace(program, role_programs=programs)
+    return _with_loop(program, role, tuple(map(held, program.program_of(role.name).loop)))
 
 
 def _with_keys(program: Program, keys: int) -> Program:

@@ -82,20 +82,6 @@ def _makers(program: Program, moves: list[tuple[OpUse, int]]) -> dict[tuple[int,
     return found
 
 
-def still_flying(program: Program, role_program: RoleProgram) -> list[OpUse]:
-    """Return the matmuls with their result in registers that no op of their lap waits for."""
-    if not any(program.joins(use.op) for use in role_program.loop):
-        return []
-    _, *middle, _ = tile_moves(program, role_program, MOST_STEPS + 1).laps.values()
-    flying: dict[int, OpUse] = {}
-    for moves in middle:
-        joined = {(id(join.use), join.step) for move in moves for join in move.joins}
-        for move in moves:
-            if program.joins(move.use.op) and (id(move.use), move.step) not in joined:
-                flying.setdefault(id(move.use), move.use)
-    return list(flying.values())
-
-
 def mended(program: Program, role_program: RoleProgram, found: Strange) -> str:
     """Return what sets a use right: a place or a step that was tried; empty if nothing did."""
     for uses in (role_program.loop, role_program.after):
@@ -148,6 +134,6 @@ def _is_right(program: Program, old: RoleProgram, new: RoleProgram) -> bool:
             return False
     programs = tuple(new if other is old else other for other in program.role_programs)
     changed = replace(program, role_programs=programs)
-    if find_strange(changed, new) is not None or still_flying(changed, new):
+    if find_strange(changed, new) is not None:
         return False
     return legal_placement(changed) is not None

@@ -128,11 +128,11 @@ _TILE_WORDS = {
 }
 
 
-def event_words(event: Event) -> str:
+def event_words(event: Event, *, grouped: bool) -> str:
     """Return what an event does, for example `mma` issues `pv[0]` of step 3."""
     if event.site is None:
         return f"`{event.actor.role}` {_TILE_WORDS[event.kind]}"
-    group = f"[{event.site.group}]" if event.site.group >= 0 else ""
+    group = f"[{event.site.group}]" if event.site.group >= 0 and grouped else ""
     step = f" of step {event.step}" if event.step >= 0 else ""
     return f"`{event.actor.role}` {_KIND_WORDS[event.kind]} `{event.site.op}{group}`{step}"
 
@@ -154,7 +154,7 @@ def deadlock(plan: Plan, sync: SyncPlan, realized: Realized, cycle: tuple[int, .
             words.append(f"barrier `{sync.channels[names[node][0]].name}`")
             continue
         event = events[node]
-        said = event_words(event)
+        said = event_words(event, grouped=plan.program.tile.groups > 1)
         if not words or words[-1] != said:
             words.append(said)
         if event.use is not None:

@@ -38,6 +38,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     together = check_together(context, regions, apart)
     programs = check_blocks(context) if context.algorithm is not None else ()
     tiles = check_tiles(context)
+    staggered = is_staggered(context)
     context.reporter.raise_if_any()
     loop = loop_of(tree)
     assert context.algorithm and problem and context.tile and tiles and loop
@@ -55,7 +56,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
         together=together,
         role_programs=programs,
         tiles=tiles,
-        staggered=is_staggered(context),
+        staggered=staggered,
         loop_symbol=loop.symbol.text,
         loop_span=loop.symbol.span,
         name_span=tree.name.span,

@@ -72,13 +72,16 @@ def _staging_buffer(
 ) -> Buffer:
     """Return a ring of staging buffers: a slot holds one slice."""
     value = staged.part
-    dims = (value.dims[0], str(staged.columns))
+    # Slices of a width that cannot be are reported where they are said; from registers all of it.
+    columns = staged.columns if staged.fits or not context.target.joins else staged.width
+    dims = (value.dims[0], str(columns))
     part = replace(value, name=name.name.text, dims=dims, split="")
     grouped = context.group_symbol(name.group)
     _check_group(context, name, part, grouped)
     storage = _memory(context, node, part)
-    fits = staged.columns in SLICE_COLUMNS or context.target.joins
-    if fits and written_extents(context, node) != (context.extent(value.dims[0]), staged.columns):
+    shape = (context.extent(value.dims[0]), columns)
+    known = staged.fits or columns in SLICE_COLUMNS or context.target.joins
+    if known and written_extents(context, node) != shape:
         check_shape(context, node, part)
     _check_type(context, node, part, None)
     if node.holds:
@@ -89,12 +92,12 @@ def _staging_buffer(
             helps=("drop `holds`, with its values",),
         )
     if node.slices is not None:
-        _slices(context, node, part, storage, staged.columns)
+        _slices(context, node, part, storage, columns)
     return Buffer(
         name=name.name.text,
         storage=storage,
         symbols=part.dims,
-        shape=(context.extent(value.dims[0]), staged.columns),
+        shape=shape,
         dtype=_dtype(part, None),
         depth=_depth(context, node, storage, 1),
         holds=(value.name,),

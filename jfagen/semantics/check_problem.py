@@ -208,7 +208,8 @@ def check_tile(context: Context) -> None:
             context.unknown("unknown-size", "size of the tile", size.symbol, values)
     grouped = [size for size in sizes.values() if size.groups and size.symbol.text in values]
     fit = all([_groups_fit(context, size) for size in grouped])
-    place = next((s for s in grouped if s.symbol.text == _grouped(context)), sizes.get("m"))
+    grouped.sort(key=lambda size: size.symbol.text != _grouped(context))
+    place = grouped[0] if grouped else sizes.get("m")
     if place is None or values[place.symbol.text] is None or not fit:
         return
     groups = place.groups

@@ -30,6 +30,8 @@ class StagedOp:
         part: the value of one slice on its way.
         columns: of a slice.
         pieces: slices of the tile.
+        fits: whether slices can be that wide.
+        width: columns of the tile.
     """
 
     node: ast.Staged
@@ -38,6 +40,8 @@ class StagedOp:
     part: Value
     columns: int
     pieces: int
+    fits: bool
+    width: int
 
 
 def staged_ops(context: Context) -> tuple[StagedOp, ...]:
@@ -51,9 +55,18 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
             continue
         source, part = staged_values(algorithm, ops[0])
         columns, width = context.chosen(node.width).value, _width(context, source)
-        pieces = width // columns if columns in _sizes(context, width) else 1
+        fits = columns in _sizes(context, width)
         found.append(
-            StagedOp(node=node, op=ops[0], source=source, part=part, columns=columns, pieces=pieces)
+            StagedOp(
+                node=node,
+                op=ops[0],
+                source=source,
+                part=part,
+                columns=columns,
+                pieces=width // columns if fits else 1,
+                fits=fits,
+                width=width,
+            )
         )
     return tuple(found)
 
@@ -101,6 +114,14 @@ def _check_slices(context: Context, staged: StagedOp) -> None:
         )
         return
     hold = context.number(node.hold, 0)
+    if node.hold is not None and hold and context.target.joins:
+        report(
+            "bad-hold",
+            f"`{staged.source.name}` is in registers already: there is nothing to hold",
+            context.chosen(node.hold).span,
+            helps=(f"drop `hold {node.hold.span.text}`",),
+        )
+        return
     most = min(staged.pieces, MOST_HELD)
     if node.hold is not None and hold > most:
         report(

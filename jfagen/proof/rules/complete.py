@@ -22,7 +22,7 @@ from ...diagnostics import Diagnostic, Label, Note, quoted
 from ...passes.dependences import find_dependences
 from ...passes.needed import Illegal
 from ...semantics.program import OpUse, Program, RoleProgram
-from ..register_order import find_strange, mended, still_flying
+from ..register_order import find_strange, mended
 from ..subject import Subject
 from ..witness import illegal_order
 
@@ -65,7 +65,7 @@ def _registers(subject: Subject) -> list[Diagnostic]:
                 found.append(_not_kept(subject, use, role_program.role.name, lacking))
             kept |= set(use.op.keeps)
         program = subject.plan.program
-        found += _out_of_order(program, role_program) or _still_flying(program, role_program)
+        found += _out_of_order(program, role_program)
     return found
 
 
@@ -97,23 +97,6 @@ def _out_of_order(program: Program, role_program: RoleProgram) -> list[Diagnosti
             ),
             helps=(advice or f"place it {'before' if found.late else 'after'} `{maker}`",),
         )
-    ]
-
-
-def _still_flying(program: Program, role_program: RoleProgram) -> list[Diagnostic]:
-    """A matmul with its result in registers is waited for in the lap that issues it."""
-    return [
-        Diagnostic(
-            id="not-built",
-            message=f"`{use.op.name}` is still in flight when its lap ends, which is not built "
-            "yet: the toolchain dies of registers that a matmul owns from lap to lap",
-            label=Label(span=use.span),
-            helps=(
-                f"let it run a step later, before the op that uses its result: "
-                f"`{use.at(program.loop_symbol, use.offset - 1)}`",
-            ),
-        )
-        for use in still_flying(program, role_program)
     ]
 
 
