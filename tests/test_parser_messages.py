@@ -163,7 +163,7 @@ def test_an_unclosed_block_before_an_item():
 
 def test_an_unclosed_block_of_ops_before_a_loop():
     found = message(edited(("load_q[g] }", "load_q[g]")))
-    assert "expected an op, `peel`, `turn` or `}`, found `loop`" in found
+    assert "expected an op, `peel`, `wait`, `turn`, `with` or `}`, found `loop`" in found
     assert "note: this `{` is not closed\n  --> a.sched:32:8\n" in found
 
 
@@ -293,7 +293,7 @@ def test_one_error_of_each_item_is_reported_at_once():
 def test_an_unclosed_block_does_not_hide_later_errors_nor_invent_any():
     text = edited(("load_q[g] }", "load_q[g]"), ("store_out[g] }", "store_out[g }"))
     assert [found.message for found in findings(text)] == [
-        "expected an op, `peel`, `turn` or `}`, found `loop`",
+        "expected an op, `peel`, `wait`, `turn`, `with` or `}`, found `loop`",
         "expected `]`, found `}`",
     ]
 

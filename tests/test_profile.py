@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from jfagen.bench.records import Dtype
 from jfagen.bench.shapes import SHAPES, Direction
 from jfagen.cli import app
+from jfagen.kernels import BACKWARDS
 from jfagen.profile import ncu, session
 from jfagen.profile.counters import COUNTERS
 from jfagen.profile.jobs import Do, JobFailed
@@ -226,6 +227,7 @@ def test_a_kernel_that_fails_ends_in_1_with_its_error(cubin):
 
 
 def test_a_gpu_without_a_kernel_is_told_and_the_others_targets_are_compiled(cubin):
+    cubin.delitem(BACKWARDS, (9, 0))
     result = call("--pass", "backward")
     assert "there is no kernel of the backward for NVIDIA H200, sm_90" in result.stdout
     assert "compiling bwd" in result.stderr
@@ -270,6 +272,7 @@ def test_without_a_gpu_the_machine_code_is_looked_at(tmp_path):
 )
 def test_a_wrong_call_is_refused_before_anything_is_started(arguments, words, monkeypatch):
     monkeypatch.setattr(session, "ask", lambda *a, **k: pytest.fail("starts"))
+    monkeypatch.delitem(BACKWARDS, (9, 0))
     result = call(*arguments)
     assert result.exit_code == 2 and not result.stdout and words in result.stderr
 

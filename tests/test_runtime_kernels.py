@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +15,10 @@ from builders import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jfagen.kernels import BACKWARDS, FORWARDS
 from jfagen.paths import data_dir
 from jfagen.runtime import kernels
-from jfagen.runtime.kernels import FORWARDS, Wanted, forward_schedule, load
+from jfagen.runtime.kernels import Wanted, forward_schedule, load
 
 GENERATED = sorted((ROOT / "generated").rglob("*.py"))
 HOPPER = sorted((ROOT / "generated" / "hopper").rglob("*.py"))
@@ -57,16 +59,19 @@ def host(path):
 
 
 def test_every_hopper_kernel_is_reached_and_every_reachable_one_is_there():
-    names = {Wanted(FORWARDS[9, 0], *instance).name for instance in INSTANCES}
-    assert names == {f"hopper/{path.stem}" for path in HOPPER} and len(names) == len(INSTANCES)
-    for instance in INSTANCES:
-        wanted = Wanted(FORWARDS[9, 0], *instance)
+    schedules = FORWARDS[9, 0], BACKWARDS[9, 0]
+    names = {Wanted(schedule, *one).name for schedule in schedules for one in INSTANCES}
+    assert names == {f"hopper/{path.stem}" for path in HOPPER}
+    assert len(names) == len(schedules) * len(INSTANCES)
+    for schedule, instance in product(schedules, INSTANCES):
+        wanted = Wanted(schedule, *instance)
         module = load(wanted)
         jagged, head_dim, dtype = instance
         assert module.HEAD_DIM.value == head_dim and module.TARGET == "sm_90a"
         assert ("q_offsets" in module.SIGNATURE) == jagged
         short_type = {torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
-        assert module.SIGNATURE["out"] == f"*{short_type}"
+        written = "out" if schedule == FORWARDS[9, 0] else "dk"
+        assert module.SIGNATURE[written] == f"*{short_type}"
         assert load(wanted) is module
 
 
@@ -199,6 +204,8 @@ def test_packed_tensors_are_read_and_written_through_descriptors_that_clip(path)
     packed = dict.fromkeys({"k_desc", "v_desc", "dk_desc", "dv_desc"} & set(made), "key")
     if "q_offsets" in signature or "q_bounds" in signature:
         queries = {"q_desc", "out_desc", "do_desc", "dq_desc"} & set(made)
+        # On Hopper dq is summed in blocks of rows of a scratch in which every sequence has its own.
+        queries -= {"dq_desc"} if "sm_90a" in path.read_text() else set()
         packed |= dict.fromkeys(queries, "query")
     assert {"q_desc", "k_desc", "v_desc"} <= set(made)
     for name, called in made.items():
@@ -207,25 +214,33 @@ def test_packed_tensors_are_read_and_written_through_descriptors_that_clip(path)
     assert {name for name, _ in used} == set(made)
     for name, where in used:
         # A piece of a row of the gradient of Q starts at a column of its head.
-        rows = "ragged_columns" if name == "dq_desc" else "ragged_rows"
-        clips = f"{rows}({packed.get(name)}_start, {packed.get(name)}_count,"
-        assert where.startswith(clips if name in packed else "["), (name, where)
+        rows = "ragged_columns" if name == "dq_desc" else "ragged(_head)?_rows"
+        clips = rf"{rows}\({packed.get(name)}_start, {packed.get(name)}_count,"
+        assert re.match(clips if name in packed else r"\[", where), (name, where)
 
 
 @pytest.mark.parametrize("path", GENERATED, ids=short)
 def test_the_coordinates_of_a_clipping_descriptor_stay_inside_of_a_sequence(path):
     """Rows past the end of a sequence lie outside of the descriptor; those inside are its own."""
-    constants = {"HEAD_DIM": 128, "RAGGED_ROWS": 2**30}
-    rows = function(path, "ragged_rows")
-    rows.decorator_list = []
-    space = dict(constants)
-    exec(compile(ast.Module([rows], []), str(path), "exec"), space)
+    names = {"ragged_rows", "ragged_head_rows"} & set(re.findall(r"def (\w+)", path.read_text()))
+    assert "ragged_rows" in names
+    space = {"HEAD_DIM": 128, "RAGGED_ROWS": 2**30}
+    for name in names:
+        rows = function(path, name)
+        rows.decorator_list = []
+        exec(compile(ast.Module([rows], []), str(path), "exec"), space)
     for start, count, row in ((0, 5, 0), (7, 1, 0), (100, 300, 256), (2**29, 1000, 872), (3, 0, 0)):
-        first, second, third, column = space["ragged_rows"](start, count, row, 2)
-        # `create_ragged_descriptor`: strides of the dimensions, with addresses that wrap around.
-        address = -first + second + third
-        assert address == start + row and column == 2 * 128
-        assert third + (count - row) == 2**30, "the descriptor ends where the sequence does"
+        for name in names:
+            first, second, *third, column = space[name](start, count, row, 2)
+            if name == "ragged_head_rows":
+                head, third = third
+                assert (head, column) == (2, 0)
+            else:
+                (third,) = third
+                assert column == 2 * 128
+            # `create_ragged_descriptor`: strides of the dimensions; addresses wrap around.
+            assert -first + second + third == start + row
+            assert third + (count - row) == 2**30, "the descriptor ends where the sequence does"
 
 
 def walks(path):

@@ -123,6 +123,8 @@ def _handed(role_program: RoleProgram, program: Program) -> Iterator[RegisterTil
     for use in role_program.uses():
         for name in use.op.keeps:
             shape = tuple(map(_extents(program).__getitem__, program.algorithm.kept[name]))
+            if len(shape) == 1 and not program.target.joins:
+                continue  # beside tiles in tensor memory they are among the spare ones
             yield _tile(name, shape, _BYTES, 1, threads, use.span)
 
 
