@@ -45,10 +45,10 @@ class Counters:
         self.per_tile["tile_phase"] = "tile_count & 1"
         return "tile_phase"
 
-    def first_block(self) -> str:
-        """Return the name of the rows with which this CTA begins a tile."""
-        self.per_tile["first_block"] = "tl.program_id(0) % steps"
-        return "first_block"
+    def begin_block(self) -> str:
+        """Return the name of the block of rows with which this CTA begins a tile."""
+        self.per_tile["begin"] = "tl.program_id(0) % steps"
+        return "begin"
 
     def begin(self, lap: Lap) -> None:
         """Begin a part of the loop: definitions are collected anew."""

@@ -12,7 +12,7 @@ from ..planning import Plan
 from ..proof import Resources
 from ..semantics.program import NextTile, Program, RoleProgram, TileOrder
 from ..types import Storage
-from .library import Library, tile_extents
+from .library import Library, tile_words
 from .names import ELEMENTS, SIGNATURE_ELEMENTS, columns_name, slices_name
 from .render import render
 from .roles import RoleBuilder, consumers
@@ -150,7 +150,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "columns": {b.holds[0]: b.shape[1] for b in staging},
         "columns_name": columns_name(staging[0].name) if staging else "",
         "slices": {v: slices_name(b.name) for b in program.buffers for v in b.holds},
-        **tile_extents(program),
+        **tile_words(program),
         "tile_rows_host": _on_host("tile_rows", program),
         "tile_keys_host": _on_host("tile_keys", program),
         "groups": view.groups,
@@ -158,7 +158,6 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "groups_host": "GROUPS.value" if grouped else "1",
         "order": program.tiles.order,
         "longest_first": program.tiles.order is TileOrder.LONGEST_FIRST,
-        "by_q_length": program.tiles.order is TileOrder.VALID_BY_Q_LENGTH,
         "persistent": program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN),
         "grid_reason": reasons.get(program.tiles.next, ""),
     }
@@ -166,7 +165,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
 
 def _on_host(extent: str, program: Program) -> str:
     """Return the rows of a tile as the launcher spells them."""
-    return " * ".join(f"{name}.value" for name in str(tile_extents(program)[extent]).split(" * "))
+    return " * ".join(f"{name}.value" for name in str(tile_words(program)[extent]).split(" * "))
 
 
 def _doc(program: Program) -> str:

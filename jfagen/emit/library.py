@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..semantics.program import NextTile, Program
+from ..semantics.program import NextTile, Program, TileOrder
 from .names import ELEMENTS
 from .render import macros, render
 from .view import OpView
 
 
-def tile_extents(program: Program) -> dict[str, object]:
-    """Return how templates spell the rows of a tile: those of all its groups."""
+def tile_words(program: Program) -> dict[str, object]:
+    """Return what templates ask about tiles: how their rows are spelled, and their order."""
     grouped = program.tile.group_dim if program.tile.groups > 1 else ""
     rows, keys = (
         f"GROUPS * BLOCK_{d.upper()}" if d == grouped else f"BLOCK_{d.upper()}" for d in "mn"
@@ -20,6 +20,7 @@ def tile_extents(program: Program) -> dict[str, object]:
         "tile_rows": rows,
         "tile_keys": keys,
         "staggered": program.staggered,
+        "by_q_length": program.tiles.order is TileOrder.VALID_BY_Q_LENGTH,
     }
 
 
@@ -33,7 +34,7 @@ class Library:
         self._queries = f"{self._folder}/q_{program.problem.q}"
         dealt = program.tiles.next in (NextTile.ZIGZAG, NextTile.ROUND_ROBIN)
         self.rows: Any = macros(
-            f"{self._queries}/rows.py.jinja", dealt=dealt, **tile_extents(program)
+            f"{self._queries}/rows.py.jinja", dealt=dealt, **tile_words(program)
         )
         words = {"dtype": ELEMENTS[program.problem.dtype], "rows": self.rows}
         self._ops = [

@@ -120,7 +120,7 @@ class OpViews:
     def _block(self, step: str, counters: Counters) -> str:
         """Return the number of the rows of a step: CTAs that are staggered begin elsewhere."""
         return (
-            f"query_block({step}, {counters.first_block()}, steps)"
+            f"query_block({step}, {counters.begin_block()}, steps)"
             if self.program.staggered
             else step
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -29,7 +30,8 @@ def environment() -> Environment:
 
 def factor(text: str) -> str:
     """Return an expression that can be multiplied: with brackets if it is a sum."""
-    return f"({text})" if " " in text else text
+    is_call = re.fullmatch(r"\w+\([^()]*\)", text) is not None
+    return f"({text})" if " " in text and not is_call else text
 
 
 def greater(text: str, number: int) -> str:

@@ -17,7 +17,7 @@ from .turns import turn_end, turn_pass, turn_start, turn_wait
 from .view import OpView, Piece, RoleView, Segment
 
 #: Columns of a comment above a role, which stands two levels deep.
-_COMMENT_WIDTH = 112
+_COMMENT_WIDTH = 110
 #: Spells one op: (macro, view) -> text.
 Spell = Callable[[str, OpView], str]
 
@@ -247,17 +247,18 @@ class RoleBuilder:
         return f"{use.span.source.path.rsplit('/', 1)[-1]}:{use.span.line}"
 
     def _role_comment(self, role_program: RoleProgram) -> str:
-        role = role_program.role
+        """Return a role with its ops; where they do not fit, without indices, or only the first."""
+        role, uses = role_program.role, role_program.uses()
         index = f"[{self.program.tile.group_symbol}]" if role.indexed else ""
         place = f"{role.span.source.path.rsplit('/', 1)[-1]}:{role.span.line}"
-        uses = role_program.uses()
-        whole, bare = (
-            ", ".join(words) for words in (map(self.words, uses), (u.op.name for u in uses))
-        )
-        comment = f"{role.name}{index}: {whole} ({place})"
-        return (
-            comment if len(comment) <= _COMMENT_WIDTH else f"{role.name}{index}: {bare} ({place})"
-        )
+        names = [use.op.name for use in uses]
+        texts = [", ".join(map(self.words, uses)), ", ".join(names)]
+        texts += [
+            f"{', '.join(names[:count])} and {len(names) - count} more"
+            for count in range(len(names) - 1, 0, -1)
+        ]
+        comments = [f"{role.name}{index}: {text} ({place})" for text in texts]
+        return next((c for c in comments if len(c) <= _COMMENT_WIDTH), comments[-1])
 
 
 def _last_stores(role_program: RoleProgram) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def _buffer_constants(program: Program, buffer: Buffer) -> Iterator[Constant]:
         yield Constant(
             name=depth_name(buffer.name), value=str(buffer.depth), comment=held or "slots"
         )
-    if staging is not None:
+    if staging is not None and not buffer.flat:
         comment = "columns of a slice on its way out"
         yield Constant(name=columns_name(buffer.name), value=str(buffer.shape[1]), comment=comment)
         comment = "last slices, read into registers before they are staged"

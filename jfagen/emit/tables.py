@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
 from ..passes.placement import Placement
@@ -92,6 +93,11 @@ def barrier_table(plan: Plan, sync: SyncPlan) -> list[str]:
     return aligned(rows)
 
 
+def _is_like(one: End, other: End) -> bool:
+    """Whether two ends are those of one op, of the same group or of another one."""
+    return replace(one.site, group=other.site.group) == other.site
+
+
 def phase_words(channel: Channel) -> str:
     """Return what completes one phase."""
     match channel.arrival:
@@ -118,12 +124,14 @@ def _ends(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
     found: dict[str, dict[str, None]] = {}
     for end in ends:
         role = plan.at(end.site).role.name
-        found.setdefault(role, {})[_end_words(plan, channel, end)] = None
+        found.setdefault(role, {})[_end_words(plan, channel, end, ends)] = None
     return "; ".join(f"{role}: {', '.join(words)}" for role, words in found.items())
 
 
-def _end_words(plan: Plan, channel: Channel, end: End) -> str:
-    single = plan.program.tile.groups == 1 or len(channel.groups) > 1
+def _end_words(plan: Plan, channel: Channel, end: End, ends: tuple[End, ...]) -> str:
+    groups = plan.program.tile.groups
+    alike = [one for one in ends if replace(one, site=end.site) == end and _is_like(one, end)]
+    single = len(channel.groups) > 1 or len(alike) == groups
     group = f"[{end.site.group}]" if not single and end.site.group >= 0 else ""
     when = {When.EVERY: "", When.FIRST: " (first step)", When.LAST: " (last step)"}[end.when]
     return f"{end.site.op}{group}{when}"
