@@ -11,7 +11,7 @@ from itertools import combinations
 
 from builders import compiled
 
-from jfagen.passes.channels import Arrival, Channel, ChannelKind, SyncPlan
+from jfagen.passes.channels import Channel, ChannelKind, SyncPlan
 from jfagen.passes.layout import leaves, make_layout
 from jfagen.passes.placement import Placement, copies
 from jfagen.planning import Plan, make_plan
@@ -92,9 +92,10 @@ def channel_mutants(channel: Channel) -> Iterator[tuple[str, str, Channel]]:
     yield "flip a phase", "", replace(channel, lag=lag)
     for count in {channel.arrivals - 1, channel.arrivals + 1} - {0}:
         yield "change an arrive count", str(count), replace(channel, arrivals=count)
-    if channel.arrival is Arrival.BYTES:
-        for size in (channel.bytes // 2, channel.bytes * 2):
-            yield "change a byte count", str(size), replace(channel, bytes=size)
+    for index, right in enumerate(channel.bytes):
+        for size in (right // 2, right * 2):
+            sizes = (*channel.bytes[:index], size, *channel.bytes[index + 1 :])
+            yield "change a byte count", str(size), replace(channel, bytes=sizes)
     ring = channel.kind is not ChannelKind.AFTER
     for kind, slots in (
         ("shorten a depth", channel.slots - 1),

@@ -26,7 +26,7 @@ def test_the_channels_of_the_forward_kernel():
 
 def test_a_load_completes_its_phase_with_the_bytes_of_a_whole_tile():
     kv = channel("fwd", "kv_full")
-    assert (kv.arrival, kv.arrivals, kv.bytes) == (Arrival.BYTES, 1, 128 * 128 * 2)
+    assert (kv.arrival, kv.arrivals, kv.bytes) == (Arrival.BYTES, 1, (128 * 128 * 2,))
     # k and v take turns: two uses a step, three slots.
     assert (kv.rate, kv.slots, kv.lag) == (2, 3, 0)
 

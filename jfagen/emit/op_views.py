@@ -11,7 +11,7 @@ from ..types import Storage
 from .counts import Counters
 from .names import columns_name, depth_name, held_name, register_name, slices_name, tiles_name
 from .parts import LoopPart
-from .sync_lines import OpPlace, SyncSpeller, flat_index, merged
+from .sync_lines import OpPlace, OpSync, SyncSpeller, flat_index, merged
 from .view import OpView, StagingView
 
 
@@ -41,27 +41,6 @@ class OpViews:
         step = lap.step(shift) if lap is not None else "0"
         values = dict.fromkeys(access.value for access in use.op.accesses())
         buffers = {value: self.program.holder(value) for value in values}
-        sync = self.speller.of(
-            OpPlace(use=use, lap=lap, shift=shift, group=group, counters=counters)
-        )
-        if self.program.joins(use.op):
-            for point in sync.points:
-                point.after.clear()
-        if move.withheld >= 0:
-            sync.points[move.withheld].fenced = False
-            sync.points[move.withheld].after.clear()
-        if move.hands is not None:
-            assert part is not None
-            sync.hands = True
-            sync.ends += self._handed(move.hands, part, group, counters)
-        for join in move.joins:
-            assert part is not None
-            behind = join.point == len(sync.points)
-            lines = sync.ends if behind else sync.points[join.point].joins
-            lines += self._join(join, part, group, counters)
-        for drain in move.drains:
-            wait = f"tlx.async_descriptor_store_wait({drain.pending})"
-            sync.points[drain.point].drains.append(wait)
         return OpView(
             name=use.op.name,
             group=group,
@@ -86,10 +65,36 @@ class OpViews:
             registers=frozenset(
                 value for value, buffer in buffers.items() if buffer.storage is Storage.REG
             ),
-            sync=sync,
+            sync=self._sync(move, part, group, counters),
             staging=_staging(self.program, use),
             lingers=self.program.program_of(self._role(use)).lingers(use),
         )
+
+    def _sync(self, move: Move, part: LoopPart | None, group: str, counters: Counters) -> OpSync:
+        """Return the waits, signals and fences of an op: its own, and those that stand at it."""
+        use = move.use
+        lap, shift = (part.lap, part.shift(move.step)) if part is not None else (None, 0)
+        place = OpPlace(use=use, lap=lap, shift=shift, group=group, counters=counters)
+        sync = self.speller.of(place)
+        if self.program.joins(use.op):
+            for point in sync.points:
+                point.after.clear()
+        if move.withheld >= 0:
+            sync.points[move.withheld].fenced = False
+            sync.points[move.withheld].after.clear()
+        if move.hands is not None:
+            assert part is not None
+            sync.hands = True
+            sync.ends += self._handed(move.hands, part, group, counters)
+        for join in move.joins:
+            assert part is not None
+            behind = join.point == len(sync.points)
+            lines = sync.ends if behind else sync.points[join.point].joins
+            lines += self._join(join, part, group, counters)
+        for drain in move.drains:
+            wait = f"tlx.async_descriptor_store_wait({drain.pending})"
+            sync.points[drain.point].drains.append(wait)
+        return sync
 
     def _join(self, join: Join, part: LoopPart, group: str, counters: Counters) -> list[str]:
         """Return the wait for a matmul, and the signals that its end allows."""

@@ -189,10 +189,7 @@ Dim: TypeAlias = Name | Number | Share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer(Node):
-    """`smem kv : bf16[n, d]  depth 3  holds k, v`: one declaration of one or more buffers.
-
-    `memory` is `smem`, `tmem` or `reg`; `element` is a type, or `dtype` for that of the problem.
-    """
+    """`smem kv : bf16[n, d]  depth 3  holds k, v`: one or more buffers; `element` may be `dtype`."""
 
     memory: Name
     names: tuple[BufferName, ...]
@@ -309,7 +306,7 @@ class Block(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(Node):
-    """`loop i over kv { ... }`; `staggered` is that word where it is said."""
+    """`loop i over kv { ... }`; `staggered` is the word."""
 
     symbol: Name
     over: Name
