@@ -41,6 +41,7 @@ class OpViews:
         step = lap.step(shift) if lap is not None else "0"
         values = dict.fromkeys(access.value for access in use.op.accesses())
         buffers = {value: self.program.holder(value) for value in values}
+        sync = self._sync(move, part, group, counters)
         return OpView(
             name=use.op.name,
             group=group,
@@ -65,7 +66,7 @@ class OpViews:
             registers=frozenset(
                 value for value, buffer in buffers.items() if buffer.storage is Storage.REG
             ),
-            sync=self._sync(move, part, group, counters),
+            sync=sync,
             staging=_staging(self.program, use),
             lingers=self.program.program_of(self._role(use)).lingers(use),
         )

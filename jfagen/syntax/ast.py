@@ -189,7 +189,7 @@ Dim: TypeAlias = Name | Number | Share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer(Node):
-    """`smem kv : bf16[n, d]  depth 3  holds k, v`: one or more buffers; `element` may be `dtype`."""
+    """`smem kv : bf16[n, d]  depth 3  holds k, v`; `element` is a type, or `dtype`."""
 
     memory: Name
     names: tuple[BufferName, ...]
