@@ -1,10 +1,9 @@
-"""What a role has in flight, and where it waits for it.
+"""Which matmuls a role has in flight, and where it waits for them.
 
 A matmul whose result lies in registers is issued and goes on by itself; the role waits for it just
 before the first point that touches the result, or that writes the registers it reads, or earlier
 where the schedule says so; at the end of a lap it waits for all of them, since the toolchain dies
-of registers that a matmul owns from lap to lap. A tile that a role stores by TMA itself is waited
-for where the role writes that memory again. How many stay in flight at a wait follows from the
+of registers that a matmul owns from lap to lap. How many stay in flight at a wait follows from the
 order: those that were issued later.
 """
 
@@ -13,23 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..algorithm import Engine, Mode, Op
-from ..semantics.program import OpUse, Program, RoleProgram, Staging
-from .move import COPY, Drain, Join, Move
+from ..semantics.program import OpUse, Program
+from .move import Drain, Join, Move
 
 
 @dataclass(slots=True)
 class Flight:
-    """Which matmuls and stores of one role are in flight, in order of issue.
+    """Which matmuls of one role are in flight, in order of issue.
 
     Attributes:
+        drains: op -> its waits for stores.
         flying: matmuls with their steps; their results and operands in registers are theirs.
-        stores: buffers that TMA still reads.
     """
 
     program: Program
-    role_program: RoleProgram
+    drains: dict[str, tuple[Drain, ...]]
     flying: list[tuple[OpUse, int]] = field(default_factory=list)
-    stores: list[str] = field(default_factory=list)
 
     def move(self, use: OpUse, step: int) -> Move:
         """Return the move of one op, and what it has to wait for."""
@@ -42,50 +40,7 @@ class Flight:
             joins += self._join(point, met)
         if self.program.joins(use.op):
             self.flying.append((use, step))
-        return Move(use, step, tuple(joins), self._drains(use))
-
-    def _drains(self, use: OpUse) -> tuple[Drain, ...]:
-        """Return the waits for stores that read what an op writes; enter its own stores."""
-        drains: list[Drain] = []
-        if use.staging is not None:
-            self._stage(use.staging, drains)
-        elif self.role_program.lingers(use):
-            self.stores += [self.program.holder(a.value).name for a in use.op.accesses()]
-        elif use.op.engine is Engine.WARPS:
-            for number, point in enumerate(use.op.points):
-                written = {
-                    self.program.holder(a.value).name
-                    for a in point.accesses
-                    if a.mode is not Mode.READ
-                }
-                self._free(number, written, drains)
-        return tuple(drains)
-
-    def _stage(self, staging: Staging, drains: list[Drain]) -> None:
-        """Enter the slices of one tile; each waits for its slot, and first for what shares it."""
-        kept = self.program.pending(staging)
-        pending = self._pending({staging.buffer}, but=staging.buffer)
-        if pending is not None and pending < kept:
-            drains.append(Drain(COPY, pending))
-        for _ in range(staging.pieces):
-            self.stores = [*(self.stores[-kept:] if kept else ()), staging.buffer]
-
-    def _free(self, point: int, written: set[str], drains: list[Drain]) -> None:
-        """Wait until no store reads the memory of what is written at a point."""
-        pending = self._pending(written)
-        if pending is not None:
-            self.stores = self.stores[len(self.stores) - pending :]
-            drains.append(Drain(point, pending))
-
-    def _pending(self, written: set[str], but: str = "") -> int | None:
-        """Return how many stores are younger than the last one that reads some buffers' memory.
-
-        None if no store does; those of the buffer `but` do not count.
-        """
-        for younger, name in enumerate(reversed(self.stores)):
-            if name != but and any(self.program.shares_memory(name, one) for one in written):
-                return younger
-        return None
+        return Move(use, step, tuple(joins), self.drains.get(use.op.name, ()))
 
     def end_lap(self, moves: list[Move], *, alone: bool) -> list[Move]:
         """Return the moves of a lap, the last one followed by waits for all that still flies.

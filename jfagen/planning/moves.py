@@ -1,6 +1,7 @@
 """Moves: what a role does for one tile, in order, as the schedule and the target demand it.
 
-Where a role waits for its matmuls and its stores follows from the order of the ops: see `flight`.
+Where a role waits for its matmuls and its stores follows from the order of the ops: see `flight`
+and `stores`.
 Before a matmul in registers that reads what its role writes to SMEM the toolchain has a proxy
 fence; where the op before it writes there, that fence serves both, and the tile is handed on
 behind it. Replicas that take turns do so around the ops of a turn. Everybody who walks a role asks
@@ -18,6 +19,7 @@ from ..semantics.program import OpUse, Program, RoleProgram
 from ..types import Storage
 from .flight import Flight
 from .move import Handed, Move, TileMoves
+from .stores import store_waits
 
 
 def laps(role_program: RoleProgram, steps: int) -> range:
@@ -28,14 +30,7 @@ def laps(role_program: RoleProgram, steps: int) -> range:
 
 def tile_moves(program: Program, role_program: RoleProgram, steps: int) -> TileMoves:
     """Return the moves of a role for a tile of `steps` steps, at least one."""
-    flight = Flight(program, role_program)
-    if role_program.leaves_stores:
-        # What the tile before has left reads on.
-        _walk_tile(flight, role_program, steps)
-    return _walk_tile(flight, role_program, steps)
-
-
-def _walk_tile(flight: Flight, role_program: RoleProgram, steps: int) -> TileMoves:
+    flight = Flight(program, store_waits(program, role_program))
     before = tuple(flight.move(use, -1) for use in role_program.before)
     around: dict[int, tuple[Move, ...]] = {}
     for lap in laps(role_program, steps) if role_program.loop else ():

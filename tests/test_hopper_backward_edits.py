@@ -1,0 +1,129 @@
+"""Edits of Hopper's backward: order of the matmuls, waits, rings, barriers of two loads, tiles."""
+
+from __future__ import annotations
+
+import pytest
+from builders import compiled, compiled_text, edited
+
+from jfagen.diagnostics import CompileError, render_all
+from jfagen.machine.trial import Problem, run_trial
+from jfagen.toolchain import compile_text
+
+COMMENT = "  # p's registers are free before st claims more"
+LOOP = f"""peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
+      dq[g][j-1]  wait dv[g][j]  dk[g][j]  st[g][j+1]{COMMENT}
+      reduce_dq[g][j-1] in slices"""
+SIMPLE = """peel  st[g][j]  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
+      dq[g][j]  dk[g][j]
+      reduce_dq[g][j] in slices"""
+EARLY = """peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
+      dk[g][j]  wait dv[g][j]  dq[g][j]  st[g][j+1]
+      reduce_dq[g][j] in slices"""
+REGION = "region sent[g] { stage over dv_out over dk_out }"
+EDITS = {
+    "as it is": (),
+    "one step after the other": ((LOOP, SIMPLE),),
+    "st a step early": ((LOOP, EARLY),),
+    "steps from the first on": (("over q staggered", "over q"),),
+    "tiles as given": (("valid by q_length with", "valid with"),),
+    "tiles in a zigzag": (("deal round_robin", "deal zigzag"),),
+    "a barrier for every load": (
+        ("load_q[j] with load_lse[j]  load_do[j] with load_delta[j]",
+         "load_q[j]  load_lse[j]  load_do[j]  load_delta[j]"),
+    ),
+    "dO before q": (
+        ("load_q[j] with load_lse[j]  load_do[j] with load_delta[j]",
+         "load_do[j] with load_delta[j]  load_q[j] with load_lse[j]"),
+    ),
+    "rings of two": (
+        ("smem q         : dtype[m, d]  depth 3", "smem q         : dtype[m, d]  depth 2"),
+        ("smem lse       : f32[m]  depth 3", "smem lse       : f32[m]  depth 2"),
+        ("smem do        : dtype[m, d]  depth 3", "smem do        : dtype[m, d]  depth 2"),
+        ("smem delta     : f32[m]  depth 3", "smem delta     : f32[m]  depth 2"),
+    ),
+    "no peel": (("peel  dpt", "dpt"),),
+}  # fmt: skip
+#: Room for results and for two slices on their way at once, and for rings of one slot of dS.
+NARROW = {
+    "results apart": ((f"  {REGION}\n", ""),),
+    "two slices on their way": (
+        (f"  {REGION}\n", ""),
+        ("smem stage[g]  : f32[m, d/2]", "smem stage[g]  : f32[m, d/2]  depth 2"),
+    ),
+    "dq over dk_out alone": ((REGION, "region sent[g] { stage over dk_out }"),),
+}  # fmt: skip
+ONLY_64 = ("head_dim in {128, 64}", "head_dim in {64}")
+PACKED = (64, 0, 130, 65, 200)
+
+
+def right(text, *, queries=None, head_dim=128):
+    lengths = (200, 5, 0, 129, 64)
+    problem = Problem(
+        lengths=lengths, queries=130, query_lengths=queries, heads=1, head_dim=head_dim
+    )
+    for seed, policy in enumerate(("late", "at_once", "random")):
+        result = run_trial(text, problem, policy=policy, sms=2, seed=seed, nan_neighbours=True)
+        assert result.right, (policy, result.errors, result.outcome.text())
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_is_proved_and_sums_the_right_gradients(edit):
+    right(compiled("hopper/bwd", *EDITS[edit]).kernel.text)
+
+
+@pytest.mark.parametrize("edit", ["as it is", "tiles as given", "one step after the other"])
+def test_packed_queries_too(edit):
+    only = ("q in {broadcast, jagged}", "q jagged")
+    right(compiled("hopper/bwd", only, *EDITS[edit]).kernel.text, queries=PACKED)
+
+
+@pytest.mark.parametrize("edit", NARROW)
+def test_where_results_wait_is_free(edit):
+    right(compiled("hopper/bwd", ONLY_64, *NARROW[edit]).kernel.text, head_dim=64)
+
+
+def refusal(*edits):
+    with pytest.raises(CompileError) as caught:
+        compiled_text(edited("hopper/bwd", *edits))
+    return render_all(caught.value.diagnostics)
+
+
+def test_registers_say_where_to_wait():
+    """ptxas runs all matmuls one by one where their registers do not fit (its remark C7512)."""
+    said = refusal(("  wait dv[g][j]", ""))
+    assert "take 224 registers a thread, there is room for 216" in said
+    assert "help: write `wait dv[g][j]` before `st[g][j+1]`" in said
+
+
+def test_results_apart_do_not_fit():
+    said = refusal((f"  {REGION}\n", ""))
+    assert "shared memory needs 297,152 bytes" in said
+
+
+def test_a_ring_of_one_slot_of_ds_hangs():
+    """dS of a step is written before dq reads that of the step before."""
+    assert "error[" in refusal(
+        ("smem ds[g]     : dtype[n, m]  depth 2", "smem ds[g]     : dtype[n, m]")
+    )
+
+
+def test_one_fence_serves_what_is_written_and_what_is_read():
+    """The toolchain has a fence before matmuls that read what warps store, unless one is there."""
+    text = compiled("hopper/bwd").kernel.text
+    lap = text[text.index("# full steps: no mask") : text.index("# the masked tail")]
+    lines = [line.strip() for line in lap.splitlines()]
+    stored = next(i for i, line in enumerate(lines) if "local_store(ds_tiles" in line)
+    multiplied = next(
+        i for i, line in enumerate(lines) if line.startswith("dq_acc = tlx.async_dot(")
+    )
+    handed = lines.index("tlx.barrier_arrive(ds_full[ds_slot])")
+    assert lines[multiplied - 1] == 'tlx.fence("async_shared")'
+    assert not any("fence" in line for line in lines[stored : multiplied - 1] if line[0] != "#")
+    assert stored < multiplied < handed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_compiles_with_its_matmuls_in_flight(edit):
+    report = compile_text(compiled("hopper/bwd", *EDITS[edit]).kernel.text)
+    assert report.findings == (), report.findings
