@@ -96,12 +96,18 @@ def _from_tensor(tensor: torch.Tensor, block_shape: list[int]) -> TensorDescript
     return _descriptor(tensor, list(tensor.shape), list(tensor.stride()), block_shape)
 
 
-def _ragged_descriptor(rows: torch.Tensor, block_shape: list[int]) -> TensorDescriptor:
-    """Return a descriptor of packed rows [T, width] that clips at the end of each sequence."""
-    stride, one = rows.stride()
+def _ragged_descriptor(
+    rows: torch.Tensor, block_shape: list[int], ragged_dim: int = 0
+) -> TensorDescriptor:
+    """Return a descriptor of packed rows, [T, width], that clips at the end of each sequence.
+
+    With heads as a dimension of their own it is [heads, T, elements], and `ragged_dim` is 1.
+    """
+    shape, strides = list(rows.shape), list(rows.stride())
+    stride, shape[ragged_dim] = strides[ragged_dim], MOST_KERNEL_ROWS
     return _descriptor(
         rows,
-        [_RAGGED_EXTENT, _RAGGED_EXTENT, MOST_KERNEL_ROWS, rows.shape[1]],
-        [2**34 - stride, stride, stride, one],
+        [_RAGGED_EXTENT, _RAGGED_EXTENT, *shape],
+        [2**34 - stride, stride, *strides],
         [1, 1, *block_shape],
     )
