@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..algorithm import Engine, Mode, Op
-from ..semantics.program import OpUse, Program, RoleProgram, Staging
+from ..semantics.program import OpUse, Program, Staging
 from .move import COPY, Drain, Join, Move
 
 
@@ -27,7 +27,6 @@ class Flight:
     """
 
     program: Program
-    role_program: RoleProgram
     flying: list[tuple[OpUse, int]] = field(default_factory=list)
     stores: list[str] = field(default_factory=list)
 
@@ -49,7 +48,7 @@ class Flight:
         drains: list[Drain] = []
         if use.staging is not None:
             self._stage(use.staging, drains)
-        elif self.role_program.lingers(use):
+        elif self.program.lingers(use):
             self.stores += [self.program.holder(a.value).name for a in use.op.accesses()]
         elif use.op.engine is Engine.WARPS:
             for number, point in enumerate(use.op.points):

@@ -28,8 +28,8 @@ def laps(role_program: RoleProgram, steps: int) -> range:
 
 def tile_moves(program: Program, role_program: RoleProgram, steps: int) -> TileMoves:
     """Return the moves of a role for a tile of `steps` steps, at least one."""
-    flight = Flight(program, role_program)
-    if role_program.leaves_stores:
+    flight = Flight(program)
+    if program.leaves_stores(role_program):
         # What the tile before has left reads on.
         _walk_tile(flight, role_program, steps)
     return _walk_tile(flight, role_program, steps)
