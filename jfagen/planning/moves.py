@@ -38,12 +38,17 @@ def tile_moves(program: Program, role_program: RoleProgram, steps: int) -> TileM
 def _walk_tile(flight: Flight, role_program: RoleProgram, steps: int) -> TileMoves:
     before = tuple(flight.move(use, -1) for use in role_program.before)
     around: dict[int, tuple[Move, ...]] = {}
+    after_one_step: list[str] = []
     for lap in laps(role_program, steps) if role_program.loop else ():
         uses = [use for use in role_program.loop if 0 <= lap + use.offset < steps]
         moves = [flight.move(use, lap + use.offset) for use in uses]
         moves = _handed_on(flight.program, moves)
         moves = flight.end_lap(moves, alone=_is_alone(role_program, steps, lap))
         around[lap] = tuple(_in_turn(moves))
+        if not after_one_step and any(use.staging is not None for use in uses):
+            after_one_step = list(flight.stores)
+    # A text has one wait behind the loop: that of the tile whose steps leave most stores in flight.
+    flight.stores = after_one_step or flight.stores
     after = tuple(flight.move(use, -1) for use in role_program.after)
     return TileMoves(before, around, after)
 
