@@ -30,8 +30,9 @@ def tile_moves(program: Program, role_program: RoleProgram, steps: int) -> TileM
     """Return the moves of a role for a tile of `steps` steps, at least one."""
     flight = Flight(program)
     if program.leaves_stores(role_program):
-        # What the tile before has left reads on.
+        # What the tile before has left reads on; of its matmuls nobody waits for any more.
         _walk_tile(flight, role_program, steps)
+        flight.flying.clear()
     return _walk_tile(flight, role_program, steps)
 
 
