@@ -6,7 +6,7 @@ import pytest
 from brute_verdicts import brute_verdict
 from builders import compiled
 from random_hopper_backward import hopper_backward_schedules
-from test_random_schedules import campaign, check_backwards
+from test_random_schedules import campaign
 
 SCHEDULES, CHUNKS, CHUNK = 20, 4, 150
 
@@ -50,12 +50,19 @@ def test_brute_force_sees_what_is_broken(old, new, kinds):
     assert trouble is not None and trouble.kind in kinds, str(trouble)
 
 
+def check(tally):
+    """Assert that nothing disagrees; registers refuse more moved ops than tensor memory does."""
+    assert not tally.disagreements, "\n\n".join(tally.disagreements)
+    assert tally.counts["refused by the checker"] <= tally.counts["schedules"] // 5
+    assert tally.counts["accepted"] >= tally.counts["schedules"] // 5
+
+
 def test_prover_and_brute_force_agree_on_hoppers_backwards(capsys):
     examples = hopper_backward_schedules()
-    check_backwards(campaign(3000, SCHEDULES, capsys, examples, pairs=3, triples=2))
+    check(campaign(3000, SCHEDULES, capsys, examples, pairs=3, triples=2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_prover_and_brute_force_agree_on_hundreds_of_them(number, capsys):
-    check_backwards(campaign(3001 + number, CHUNK, capsys, hopper_backward_schedules()))
+    check(campaign(3001 + number, CHUNK, capsys, hopper_backward_schedules()))
