@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from brute_gradients import GradientMeaning
+from brute_hopper_gradients import HopperGradientMeaning
 from brute_meaning import Cells, Meaning, Touch
 
 from jfagen.readback.trace import ActionKind, RoleText, Trace
 
 WARP_THREADS = 32
+AnyMeaning = Meaning | GradientMeaning | HopperGradientMeaning
 
 
 class Found(Exception):
@@ -33,8 +35,6 @@ class Code:
 
 def code_of(trace: Trace, groups: int) -> Code:
     """Return a trace ready to run."""
-    sums_gradients = "dq_tiles" in trace.tiles
-    meaning = GradientMeaning(trace) if sums_gradients else Meaning(trace, groups)
     cells = Cells(trace)
     numbers: dict[object, int] = {}
     counts: list[tuple[str, int]] = []
@@ -52,14 +52,22 @@ def code_of(trace: Trace, groups: int) -> Code:
         _role_steps(
             [action for action in actions if not _meets_itself(trace, role, action)],
             cells,
-            meaning,
+            meaning_of(trace, groups, role.replica),
             barrier,
-            role.replica,
         )
         for role, actions in trace.actions.items()
     ]
     names = [f"{role.name}[{role.replica}]" for role in trace.actions]
     return Code(trace.trips, names, steps, counts)
+
+
+def meaning_of(trace: Trace, groups: int, replica: int) -> AnyMeaning:
+    """Return what says what the actions of a role mean."""
+    if "dq_tiles" in trace.tiles:
+        return GradientMeaning(trace)
+    if "ds_tiles" in trace.tiles:
+        return HopperGradientMeaning(trace, groups, replica)
+    return Meaning(trace, groups, replica)
 
 
 def _meets_itself(trace: Trace, role: RoleText, action) -> bool:
@@ -68,9 +76,7 @@ def _meets_itself(trace: Trace, role: RoleText, action) -> bool:
     return action.kind is ActionKind.MEET and action.value == threads
 
 
-def _role_steps(
-    actions, cells: Cells, meaning: Meaning | GradientMeaning, barrier, replica: int
-) -> list[tuple]:
+def _role_steps(actions, cells: Cells, meaning: AnyMeaning, barrier) -> list[tuple]:
     steps: list[tuple] = []
     for action, following in zip_longest(actions, actions[1:]):
         kind, line = action.kind, action.line
@@ -94,7 +100,7 @@ def _role_steps(
             touch = Touch([(True, cells.of(region), meaning.load(action), line)])
             steps.append(("load", touch, barrier(action.signal), cells.bytes(region.array), line))
         elif kind is ActionKind.MMA:
-            touch = _matmul(action, cells, meaning, replica)
+            touch = _matmul(action, cells, meaning)
             steps.append(("mma", touch, tuple(barrier(s) for s in action.commits), line))
         elif kind is ActionKind.STORE:
             value = meaning.stored(action)
@@ -107,9 +113,9 @@ def _role_steps(
     return steps
 
 
-def _matmul(action, cells: Cells, meaning: Meaning | GradientMeaning, replica: int) -> Touch:
+def _matmul(action, cells: Cells, meaning: AnyMeaning) -> Touch:
     if action.joined:
-        operands = meaning.joined(action, replica)
+        operands = meaning.joined(action)
         return Touch(
             [
                 (False, cells.of(region), value, action.line)

@@ -103,11 +103,11 @@ class Cells:
 
 
 class Meaning:
-    """Says which value every access of a trace finds or leaves, from the sequential program."""
+    """Says which value every access of one role finds or leaves, from the sequential program."""
 
-    def __init__(self, trace: Trace, groups: int) -> None:
+    def __init__(self, trace: Trace, groups: int, replica: int) -> None:
         self.tiles = trace.tiles
-        self.groups = groups
+        self.groups, self.replica = groups, replica
         self.counts: dict[object, int] = defaultdict(int)
         self.tile_of: list[int] = []
         self.last: list[int] = []
@@ -166,8 +166,9 @@ class Meaning:
             before = ("never",)
         return [("p", group, step), ("v", 0, step)], before, ("acc", group, step, "pv", piece)
 
-    def joined(self, action, group: int) -> list[object]:
+    def joined(self, action) -> list[object]:
         """Return what the operands in SMEM are of a matmul whose result lies in registers."""
+        group = self.replica
         if len(action.reads) == 1:
             return [("v", 0, self.next("pv", group))]
         step = self.next("qk", group)

@@ -347,7 +347,9 @@ def test_brute_force_sees_what_is_broken(old, new, kinds):
     assert found is not None and found.kind in kinds, str(found)
 
 
-@pytest.mark.parametrize("name", ["force", "machine", "code", "meaning"])
+@pytest.mark.parametrize(
+    "name", ["force", "machine", "code", "meaning", "gradients", "hopper_gradients"]
+)
 def test_brute_force_shares_only_the_parser_with_the_prover(name):
     lines = (Path(__file__).parent / f"brute_{name}.py").read_text().splitlines()
     ours = {line.split()[1] for line in lines if re.match(r"(from|import) jfagen", line)}

@@ -68,7 +68,7 @@ class OpViews:
             ),
             sync=sync,
             staging=_staging(self.program, use),
-            lingers=self.program.program_of(self._role(use)).lingers(use),
+            lingers=self.program.lingers(use),
         )
 
     def _sync(self, move: Move, part: LoopPart | None, group: str, counters: Counters) -> OpSync:

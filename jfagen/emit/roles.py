@@ -100,7 +100,7 @@ class RoleBuilder:
                 f"{name} += {'steps' if name == 'step_count' else '1'}" for name in counts
             ),
             closing=work.closing,
-            ends=(*turn_end(self.program, role_program), *_last_stores(role_program)),
+            ends=(*turn_end(self.program, role_program), *_last_stores(self.program, role_program)),
             asks_first=asks and not role_program.runs_ahead,
             asks_last=asks and role_program.runs_ahead,
         )
@@ -261,9 +261,9 @@ class RoleBuilder:
         return next((c for c in comments if len(c) <= _COMMENT_WIDTH), comments[-1])
 
 
-def _last_stores(role_program: RoleProgram) -> tuple[str, ...]:
+def _last_stores(program: Program, role_program: RoleProgram) -> tuple[str, ...]:
     """Return the lines after the last tile: no store may still read its tile."""
-    return ("tlx.async_descriptor_store_wait(0)",) if role_program.leaves_stores else ()
+    return ("tlx.async_descriptor_store_wait(0)",) if program.leaves_stores(role_program) else ()
 
 
 def _spelled(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

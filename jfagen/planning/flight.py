@@ -45,7 +45,8 @@ class Flight:
     def end_lap(self, moves: list[Move], *, alone: bool) -> list[Move]:
         """Return the moves of a lap, the last one followed by waits for all that still flies.
 
-        After the last lap, where it stands by itself, whoever needs a result waits for it.
+        After the last lap, where it stands by itself, whoever needs a result waits for it, and
+        what nobody needs ends with the tile.
         """
         if not moves or not self.flying or alone:
             return moves

@@ -37,10 +37,11 @@ def tile_moves(program: Program, role_program: RoleProgram, steps: int) -> TileM
         uses = [use for use in role_program.loop if 0 <= lap + use.offset < steps]
         moves = [flight.move(use, lap + use.offset) for use in uses]
         moves = _handed_on(flight.program, moves)
-        moves = flight.end_lap(moves, alone=_is_alone(role_program, steps, lap))
+        alone = bool(role_program.after) and _is_alone(role_program, steps, lap)
+        moves = flight.end_lap(moves, alone=alone)
         around[lap] = tuple(_in_turn(moves))
-    after = tuple(flight.move(use, -1) for use in role_program.after)
-    return TileMoves(before, around, after)
+    after = flight.end_lap([flight.move(use, -1) for use in role_program.after], alone=False)
+    return TileMoves(before, around, tuple(after))
 
 
 def _handed_on(program: Program, moves: list[Move]) -> list[Move]:

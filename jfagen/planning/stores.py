@@ -16,7 +16,7 @@ from .move import COPY, Drain
 
 def store_waits(program: Program, role_program: RoleProgram) -> dict[str, tuple[Drain, ...]]:
     """Return op -> the waits for stores before its points; ops without any are left out."""
-    if not role_program.leaves_stores:
+    if not program.leaves_stores(role_program):
         return {}
     waits = _Waits(program, role_program)
     for _ in range(2):
@@ -39,7 +39,7 @@ class _Waits:
         for use in self.role_program.uses():
             if use.staging is not None:
                 yield use.staging.buffer
-            elif self.role_program.lingers(use):
+            elif self.program.lingers(use):
                 yield from self._buffers(use)
 
     def _buffers(self, use: OpUse) -> list[str]:
@@ -50,7 +50,7 @@ class _Waits:
         for use in self.role_program.uses():
             if use.staging is not None:
                 self._staged(use)
-            elif self.role_program.lingers(use):
+            elif self.program.lingers(use):
                 self.reading += self._buffers(use)
             elif use.op.engine is Engine.WARPS:
                 self._written(use)

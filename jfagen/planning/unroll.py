@@ -130,7 +130,7 @@ class _Builder:
         done = Event(EventKind.DONE, actor, tile, step, site, use)
         if engine is Engine.STORE:
             self.stores.append(done)
-            if use.staging is None and not self.plan.at(site).program.lingers(use):
+            if use.staging is None and not self.plan.program.lingers(use):
                 self._drain(0)
             return
         self.events.append(done)

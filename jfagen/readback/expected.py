@@ -7,7 +7,7 @@ from collections import defaultdict
 from ..algorithm import Engine, Mode, Space
 from ..emit.names import text_shape, tiles_name
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
-from ..planning import COPY, Move, Plan, Site, Touch, tile_moves
+from ..planning import COPY, Drain, Move, Plan, Site, Touch, tile_moves
 from ..proof.resources import rendezvous_barriers, turn_barriers
 from ..semantics.program import GroupRef, NextTile, OpUse, Role, RoleProgram
 from ..target import WARP_THREADS
@@ -62,7 +62,7 @@ class ExpectedTrace:
                 self.actions.append(Action(ActionKind.TAKE, 0, value=tile & 1))
         if role_program.takes_turns and not replica:
             self._turn(role, 0, ActionKind.MEET)
-        if role_program.leaves_stores:
+        if self.program.leaves_stores(role_program):
             self.actions.append(Action(ActionKind.DRAIN, 0))
 
     def _globals(self, tensors: tuple[str, ...]) -> None:
@@ -89,7 +89,8 @@ class ExpectedTrace:
         self.actions.append(Action(ActionKind.MEET, 0, signal=signal, value=threads))
 
     def _move(self, move: Move, replica: int, steps: int) -> None:
-        joins, drains = list(move.joins), list(move.drains)
+        joins = list(move.joins)
+        drains: list[Drain] = []
 
         def wait(point: int) -> None:
             while joins and joins[0].point <= point:
@@ -101,9 +102,11 @@ class ExpectedTrace:
                 drain = Action(ActionKind.DRAIN, 0, value=drains.pop(0).pending)
                 self.actions.append(drain)
 
-        for site in self._sites(move.use, replica):
-            wait(site.point)
-            self._site(move, site, steps)
+        for group in self._groups(move.use, replica):
+            drains = list(move.drains)
+            for site in self.plan.sites[move.use.op.name, group]:
+                wait(site.point)
+                self._site(move, site, steps)
         if (handed := move.hands) is not None:
             for site in self._sites(handed.use, replica):
                 if site.point == handed.point:
@@ -150,7 +153,7 @@ class ExpectedTrace:
             case Engine.STORE:
                 adds = use.staging is not None
                 self.actions.append(Action(ActionKind.STORE, 0, reads=reads, accumulates=adds))
-                if not adds and not self.plan.at(site).program.lingers(use):
+                if not adds and not self.program.lingers(use):
                     self.actions.append(Action(ActionKind.DRAIN, 0))
             case Engine.MMA if self.program.joins(use.op):
                 if move.hands is not None:

@@ -253,24 +253,6 @@ class RoleProgram:
         """Return how it sends a tile out in slices; None if it does not."""
         return next((use.staging for use in self.uses() if use.staging is not None), None)
 
-    def lingers(self, use: OpUse) -> bool:
-        """Whether a store goes on by itself: the role that issues it fills its tile, nobody else.
-
-        The role then waits where it fills that memory again; any other one waits at once, to say
-        that the tile is free.
-        """
-        tiles = {access.value for access in use.op.accesses()}
-        return use.op.engine is Engine.STORE and any(
-            access.mode is not Mode.READ and access.value in tiles
-            for other in self.uses()
-            for access in other.op.accesses()
-        )
-
-    @property
-    def leaves_stores(self) -> bool:
-        """Whether its stores may still read their tiles when its work on a tile is done."""
-        return self.staging is not None or any(self.lingers(use) for use in self.uses())
-
     @property
     def turns(self) -> int:
         """Return how often in a lap its replicas take turns."""
@@ -363,6 +345,29 @@ class Program:
     def joins(self, op: Op) -> bool:
         """Return whether the role that issues `op`, a matmul, waits for its end itself."""
         return op.engine is Engine.MMA and self.target.joins
+
+    def lingers(self, use: OpUse) -> bool:
+        """Whether a store goes on by itself: the role that issues it fills its place, nobody else.
+
+        The role then waits where it fills that memory again; any other one waits at once, to say
+        that the tile is free.
+        """
+        read = {self.holder(access.value).name for access in use.op.accesses()}
+        storers = [one for one in self.role_programs if use in one.uses()]
+        fillers = [
+            one
+            for one in self.role_programs
+            for other in one.uses()
+            for access in other.op.accesses()
+            if access.mode is not Mode.READ
+            and any(self.shares_memory(name, self.holder(access.value).name) for name in read)
+        ]
+        return use.op.engine is Engine.STORE and all(one in storers for one in fillers)
+
+    def leaves_stores(self, role_program: RoleProgram) -> bool:
+        """Whether a role's stores may still read their tiles when its work on a tile is done."""
+        stays = any(self.lingers(use) for use in role_program.uses())
+        return role_program.staging is not None or stays
 
     def shares_memory(self, one: str, other: str) -> bool:
         """Return whether the schedule lets two buffers in SMEM take one place, or they are one."""
