@@ -56,7 +56,12 @@ def test_constants_are_of_one_kind_only_if_they_are_equal():
 @pytest.mark.parametrize("rows", [1, 3, 64])
 def test_descriptors_are_those_of_triton(rows, columns):
     tensor = BASE[:rows, columns]
+    heads, box = tensor.view(rows, 2, -1).transpose(0, 1), [1, 64, 32]
     pairs = (
+        (
+            launch._ragged_descriptor(heads, box, ragged_dim=1),
+            create_ragged_descriptor(heads, box, ragged_dim=1),
+        ),
         (launch._ragged_descriptor(tensor, [64, 64]), create_ragged_descriptor(tensor, [64, 64])),
         (launch._from_tensor(tensor, [64, 64]), TensorDescriptor.from_tensor(tensor, [64, 64])),
     )
