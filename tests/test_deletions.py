@@ -109,3 +109,31 @@ def test_every_deletion_on_hopper_is_noticed_but_the_wait_after_the_last_tile(ca
     waits = [d for d, _ in found if d.kind == "named_barrier_wait"]
     assert unnoticed == waits[-1]
     assert verify_text(one.plan, one.placement, one.sync, unnoticed.text), "the text has to agree"
+
+
+#: Tiles of four steps, of one and of two.
+STEPS = tuple(
+    Problem(lengths=GRADIENTS.lengths, queries=queries, heads=1) for queries in (200, 60, 128)
+)
+
+
+def first_verdict(text):
+    """Return how the machine objects to the first problem that shows anything."""
+    return next(filter(None, (verdict(text, problem) for problem in STEPS)), None)
+
+
+def test_every_deletion_in_hopper_s_backward_is_noticed_but_two_that_k_implies(capsys):
+    """A tile's first write of dS waits for slots that both consumers had read when k was loaded."""
+    one = compiled("hopper/bwd")
+    text = one.kernel.text
+    assert first_verdict(text) is None
+    found = [(deletion, first_verdict(deletion.text)) for deletion in deletions(text)]
+    with capsys.disabled():
+        print(f"\nhopper/bwd: {len(found)} deletions, {dict(Counter(how for _, how in found))}")
+    assert {deletion.barrier for deletion, _ in found} == {c.name for c in one.sync.channels}
+    waits = [d for d, _ in found if (d.kind, d.barrier) == ("barrier_wait", "ds_empty")]
+    unnoticed = [deletion for deletion, how in found if how is None]
+    # Where a tile has only one step, and where it has more.
+    assert unnoticed == waits[:2]
+    for deletion in unnoticed:
+        assert verify_text(one.plan, one.placement, one.sync, deletion.text)
