@@ -207,7 +207,7 @@ def check_directions(case, found=None, step=1e-4):
 class GuardedTorch:
     """Stands for `torch` in a kernel's host part: what it allocates lies between guards.
 
-    Memory that is not asked to be zero is NaN.
+    Memory that is not asked to be zero is NaN, or the largest integer.
     """
 
     GUARD, MARK = 4096, 7.0
@@ -227,10 +227,11 @@ class GuardedTorch:
         return inner.view(size)
 
     def empty(self, size, *, dtype, device):
-        return self._between(size, dtype, device, math.nan)
+        poison = math.nan if dtype.is_floating_point else torch.iinfo(dtype).max
+        return self._between(size, dtype, device, poison)
 
     def empty_like(self, other):
-        return self._between(other.shape, other.dtype, other.device, math.nan)
+        return self.empty(other.shape, dtype=other.dtype, device=other.device)
 
     def zeros(self, size, *, dtype, device):
         return self._between(size, dtype, device, 0.0)

@@ -8,6 +8,10 @@ import random
 import pytest
 import torch
 from gradient_bench import NAMES, GuardedTorch, check, check_directions, make_case
+from host_bench import recorded
+
+from jfagen.kernels import BACKWARDS
+from jfagen.runtime.kernels import Wanted, load
 
 EDGES = [0, 1, 2, 15, 17, 63, 64, 65, 127, 128, 129, 300]
 LENGTHS, ROWS = [0, 1, 2, 17, 130, 5], [3, 0, 1, 9, 66, 5]
@@ -114,3 +118,14 @@ def test_guards_notice_what_is_written_past_the_ends(place):
     with pytest.raises(AssertionError):
         guarded.check()
     assert guarded.bfloat16 is torch.bfloat16
+
+
+@pytest.mark.parametrize("jagged", [False, True])
+@pytest.mark.parametrize("schedule", BACKWARDS.values())
+def test_a_host_part_runs_between_guards(schedule, jagged):
+    wanted = Wanted(schedule, jagged, 128, torch.bfloat16)
+    module, guarded = load.__wrapped__(wanted), GuardedTorch()
+    module.torch = guarded
+    launches, _ = recorded(module, wanted)
+    assert len(launches) == 3
+    guarded.check()

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from host_bench import host_of, recorded
 from triton._C.libtriton import native_specialize_impl
 from triton.backends.compiler import BaseBackend
 from triton.tools.ragged_tma import create_ragged_descriptor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from jfagen.runtime import launch
-from jfagen.runtime.kernels import FORWARDS, Wanted, current, load
+from jfagen.runtime.kernels import BACKWARDS, FORWARDS, Wanted, current, load
 
 BASE = torch.zeros(64, 128, dtype=torch.bfloat16)
 INTEGERS = (-(2**31) - 1, -(2**31), -16, -1, 0, 1, 2, 16, 17, 2**31 - 1, 2**31, 2**31 + 1, 2**40)
@@ -132,7 +133,8 @@ def test_constants_are_given_by_position(device):
 
 REACHED = [
     *(
-        Wanted(FORWARDS[9, 0], jagged, head_dim, dtype)
+        Wanted(schedule, jagged, head_dim, dtype)
+        for schedule in (FORWARDS[9, 0], BACKWARDS[9, 0], BACKWARDS[10, 0])
         for jagged in (False, True)
         for head_dim in (64, 128)
         for dtype in (torch.bfloat16, torch.float16)
@@ -145,9 +147,13 @@ REACHED = [
 def test_every_kernel_takes_what_the_operator_gives(wanted):
     module = load(wanted)
     offsets = (None, None) if wanted.jagged else (None,)
-    inspect.signature(module.forward).bind(None, None, None, *offsets, scale=1.0, tiles=())
-    launched = vars(module)[module.KERNEL]
-    assert isinstance(launched, launch.Launcher)
+    if backward := wanted.schedule in BACKWARDS.values():
+        given = inspect.signature(module.backward)
+        given.bind(*[None] * 6, *offsets, scale=1.0, dlse=None)
+    else:
+        inspect.signature(module.forward).bind(None, None, None, *offsets, scale=1.0, tiles=())
+    launched = [x for x in vars(module).values() if isinstance(x, launch.Launcher)]
+    assert len(launched) == (3 if backward else 1), "before, itself and after"
     assert module.create_ragged_descriptor is launch._ragged_descriptor
 
 
@@ -155,20 +161,38 @@ def test_every_kernel_takes_what_the_operator_gives(wanted):
 def test_every_host_part_gives_all_arguments_by_position(wanted):
     module = load(wanted)
     calls = [
-        node
-        for node in ast.walk(ast.parse(inspect.getsource(module.forward)))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(f"{module.KERNEL}[")
+        (node.func.value.id, node.args)
+        for node in ast.walk(ast.parse(inspect.getsource(host_of(module))))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(module.KERNEL)
     ]
-    launched = vars(module)[module.KERNEL]
-    for call in calls:
-        assert len(call.args) == len(launched._constant)
-        assert not any(isinstance(argument, ast.Starred) for argument in call.args)
-    assert len(calls) == 1
+    launched = {n: x for n, x in vars(module).items() if isinstance(x, launch.Launcher)}
+    for name, args in calls:
+        assert len(args) == len(launched[name]._constant)
+        assert not any(isinstance(argument, ast.Starred) for argument in args)
+    assert sorted(name for name, _ in calls) == sorted(launched)
+
+
+@pytest.mark.parametrize("wanted", REACHED, ids=lambda wanted: wanted.name)
+def test_every_host_part_gives_its_kernels_what_it_gives_them_through_triton(wanted):
+    module = load.__wrapped__(wanted)
+    launches, ours = recorded(module, wanted)
+    vars(module).update(
+        create_ragged_descriptor=create_ragged_descriptor, TensorDescriptor=TensorDescriptor
+    )
+    again, theirs = recorded(module, wanted)
+    assert [len(args) for args in launches] == [len(args) for args in again]
+    assert len(ours) == len(theirs) > 3
+    for mine, right in zip(ours, theirs, strict=True):
+        fields = [
+            (list(x.shape), list(x.strides), list(x.block_shape), x.base.dtype, x.padding)
+            for x in (mine, right)
+        ]
+        assert fields[0] == fields[1]
 
 
 def test_all_kernels_of_a_schedule_take_the_same_tile_list():
     """A plan is made without the head dimension and the type of what it will be used for."""
-    for schedule in {wanted.schedule for wanted in REACHED}:
+    for schedule in FORWARDS.values():
         for jagged in (False, True):
             made = [load(w) for w in REACHED if (w.schedule, w.jagged) == (schedule, jagged)]
             assert len({(module.ORDER, module.TILE_ROWS) for module in made}) <= 1

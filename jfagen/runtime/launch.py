@@ -74,9 +74,13 @@ def launcher(kernel: Any) -> Any:  # noqa: ANN401
 
 
 def use_launchers(module: ModuleType) -> None:
-    """Let a generated kernel's host part use launchers and descriptors of this file."""
+    """Let a generated kernel's host part use launchers and descriptors of this file.
+
+    What runs before and after the kernel has its name with an ending, and is launched likewise.
+    """
+    kernels = [name for name in vars(module) if name.startswith(module.KERNEL)]
     here = {
-        module.KERNEL: launcher(getattr(module, module.KERNEL)),
+        **{name: launcher(getattr(module, name)) for name in kernels},
         "create_ragged_descriptor": _ragged_descriptor,
         "TensorDescriptor": SimpleNamespace(from_tensor=_from_tensor),
     }
