@@ -66,6 +66,26 @@ def test_the_list_of_one_launch_is_that_of_the_kernels_host_part(lengths, dtype)
     assert torch.equal(made[3], wanted[3]) and torch.equal(made[4], wanted[4])
 
 
+@pytest.mark.parametrize("lengths", [[], [5], [0, 0], [1, 900, 0, 128, 900, 129, 3], None])
+def test_the_key_blocks_of_one_launch_are_those_of_the_kernels_host_part(lengths):
+    from jfagen.runtime.kernels import Wanted, backward_schedule, load
+    from jfagen.runtime.tiles import list_key_blocks
+
+    lengths = [(37 * i) % 1000 for i in range(5000)] if lengths is None else lengths
+    rows = [(91 * i) % 700 for i in range(len(lengths))]
+    kv, q = offsets_of(lengths), offsets_of(rows, torch.int64)
+    ends = sum(lengths) + 200, sum(rows) + 300
+    schedule = backward_schedule(kv.device)
+    one, packed = (load(Wanted(schedule, mode, 128, torch.bfloat16)) for mode in (False, True))
+    pairs = (
+        (list_key_blocks(one, kv, None, ends[0], 77), one.make_tiles(kv, ends[0], 77)),
+        (list_key_blocks(packed, kv, q, *ends), packed.make_tiles(kv, q, *ends)),
+    )
+    for found, wanted in pairs:
+        assert len(found) == len(wanted)
+        assert all(map(torch.equal, found, wanted))
+
+
 def test_a_batch_of_many_sequences_is_listed_with_torch_ops():
     lengths = [i % 5 for i in range(9000)]
     k, v = (normal(sum(lengths), 1, 64, torch.bfloat16, s) for s in (1, 2))

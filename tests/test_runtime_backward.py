@@ -15,6 +15,7 @@ from jfagen.runtime.backward import check_determinism
 from jfagen.runtime.reference import reference
 
 OFFSETS = torch.tensor([0, 3, 9])
+TILES = (OFFSETS,)
 SAID = (
     r"jfagen\.attention does not have a deterministic implementation: reduce-adds in float32 sum "
     r"dq .* `torch\.use_deterministic_algorithms\(True\)`; jfagen\.runtime\.reference\.reference"
@@ -46,6 +47,7 @@ def kernel(monkeypatch):
 
     monkeypatch.setattr("jfagen.runtime.backward.backward_schedule", lambda device: "bwd")
     module = SimpleNamespace(backward=backward)
+    monkeypatch.setattr("jfagen.runtime.backward.list_key_blocks", lambda *given: TILES)
     monkeypatch.setattr("jfagen.runtime.backward.load", lambda wanted: module)
     return launched
 
@@ -64,6 +66,7 @@ def test_the_options_of_the_forward_and_both_incoming_gradients_reach_the_kernel
     (dout, others, how), (none, _, _) = kernel
     assert torch.equal(dout, torch.ones_like(out)) and torch.equal(none, torch.zeros_like(out))
     assert torch.equal(others[2], OFFSETS)
+    assert how["tiles"] is TILES
     assert how["scale"] == 0.3 and torch.equal(how["dlse"], torch.full_like(lse, 2))
 
 

@@ -250,13 +250,69 @@ print("ALL DONE")
 """
 
 
-def test_the_lists_of_one_launch_as_triton_interprets_them():
-    """The launch's lists, and the sequence that a trap names."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERPRETED],
+BLOCKS_INTERPRETED = """
+import random, sys, torch
+sys.path.insert(0, "tests")
+from test_runtime_tiles import *
+from jfagen.kernels import BACKWARDS
+from jfagen.runtime import list_kernels
+module._kernels = lambda: list_kernels
+rng = random.Random(11)
+for schedule in BACKWARDS.values():
+    for case in range(40):
+        module._BLOCK = rng.choice([2, 4, 1024])
+        count = rng.randint(0, 9)
+        lengths = [[rng.choice([0, 1, 63, 64, 128, 129, 300]) for _ in range(count)] for _ in "kq"]
+        ends = [sum(those) + rng.choice([0, 1, 64, 300]) for those in lengths]
+        dtype = rng.choice([torch.int32, torch.int64])
+        kv, q = (offsets_of(those, dtype) for those in lengths)
+        one, packed = kernel(False, schedule), kernel(True, schedule)
+        pairs = (
+            (module.list_key_blocks(one, kv, None, ends[0], 77), one.make_tiles(kv, ends[0], 77)),
+            (module.list_key_blocks(packed, kv, q, *ends), packed.make_tiles(kv, q, *ends)),
+        )
+        for found, wanted in pairs:
+            assert len(found) == len(wanted)
+            for mine, right in zip(found, wanted):
+                assert mine.dtype == right.dtype and torch.equal(mine, right), (lengths, ends)
+made = []
+def guarded(like, *lengths):
+    made.extend(torch.full((length + 2000,), -7, dtype=torch.int32) for length in lengths)
+    return tuple(whole[1000:-1000] for whole in made[-len(lengths):])
+module._parts = guarded
+for wrong in ([3, -5000, 40], [0, 9000, 20], [0, 700, -900], [-2000, -1000, 5000]):
+    kv, right = torch.tensor(wrong), torch.tensor([0, 10, 20])
+    module.list_key_blocks(one, kv, None, 20, 77)
+    for pair in ((kv, right), (right, kv), (kv, kv)):
+        module.list_key_blocks(packed, *pair, 20, 20)
+    for whole in made:
+        assert bool((whole[:1000] == -7).all() and (whole[-1000:] == -7).all()), wrong
+print("ALL DONE")
+"""
+
+
+def interpreted(program):
+    """Run it where Triton interprets its kernels, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
         capture_output=True, text=True, cwd=ROOT,
         env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
+
+
+def test_the_key_blocks_of_one_launch_are_those_of_the_host_part():
+    done = interpreted(BLOCKS_INTERPRETED)
+    assert done.returncode == 0 and "ALL DONE" in done.stdout, done.stderr[-2000:]
+
+
+def test_a_kernel_lists_the_key_blocks_of_more_sequences_than_are_counted(monkeypatch):
+    monkeypatch.setattr(module, "MOST_COUNTED", 3)
+    assert module.list_key_blocks(kernel(False), offsets_of([5] * 4), None, 20, 1) is None
+
+
+def test_the_lists_of_one_launch_as_triton_interprets_them():
+    """The launch's lists, and the sequence that a trap names."""
+    done = interpreted(INTERPRETED)
     assert done.returncode == 0 and "ALL DONE" in done.stdout, done.stderr[-2000:]
     said = re.findall(r"jfagen: (kv|q)_offsets are wrong at sequence:\s*\[?(\d)", done.stdout)
     assert said == re.findall(r"EXPECTED (kv|q) (\d)", done.stdout) and len(said) == 15

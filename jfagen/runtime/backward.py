@@ -10,6 +10,7 @@ from . import arguments
 from .kernels import Wanted, backward_schedule, current, load
 from .operator import let_the_device_speak
 from .reference import reference_backward
+from .tiles import list_key_blocks
 
 
 @torch.library.custom_op("jfagen::attention_backward", mutates_args=())
@@ -49,7 +50,9 @@ def attention_backward(
     dout = torch.zeros_like(out) if dout is None else dout
     try:
         with current(q.device):
-            dq, dk, dv = kernel.backward(dout, q, k, v, out, lse, *offsets, scale=scale, dlse=dlse)
+            tiles = list_key_blocks(kernel, kv_offsets, q_offsets, len(k), len(q))
+            given = {"scale": scale, "dlse": dlse, "tiles": tiles}
+            dq, dk, dv = kernel.backward(dout, q, k, v, out, lse, *offsets, **given)
     except RuntimeError:
         let_the_device_speak()
         raise

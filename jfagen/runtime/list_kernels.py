@@ -25,6 +25,29 @@ def stop_if(flag, name: tl.constexpr, sequence):  # noqa: ANN001, ANN201
 
 
 @triton.jit
+def border(offsets, at, sequences, rows):  # noqa: ANN001, ANN201
+    """Where sequences begin; those past the last offset begin after the last row."""
+    known = tl.load(offsets + at, mask=at <= sequences, other=0)
+    return tl.where(at <= sequences, known, rows)
+
+
+@triton.jit
+def key_blocks(kv_offsets, at, sequences, total_keys, KEYS: tl.constexpr):  # noqa: ANN001, ANN201
+    """How many blocks the keys of sequences have."""
+    keys = border(kv_offsets, at + 1, sequences, total_keys)
+    keys -= border(kv_offsets, at, sequences, total_keys)
+    return ((keys + KEYS - 1) // KEYS).to(tl.int32)
+
+
+@triton.jit
+def write_run(places, first, end, room, value, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201
+    """Write a value to the places from the first up to the end, but to none outside the list."""
+    for start in range(first, end, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        tl.store(places + at, value, mask=(at >= 0) & (at < end) & (at < room))
+
+
+@triton.jit
 def look_at(offsets, sequence, rows, name: tl.constexpr):  # noqa: ANN001, ANN201
     """Stop if a sequence starts before 0 or after its end, or ends after the last row."""
     start = tl.load(offsets + sequence)
@@ -115,3 +138,102 @@ def list_tiles(  # noqa: ANN201
     tl.store(kv_bounds + sequence + 1, key_stop.to(tl.int32))
     if last:
         tl.store(tile_count, place + blocks)
+
+
+@triton.jit(do_not_specialize=["sequences", "total_keys", "queries", "room"])
+def list_key_blocks(  # noqa: ANN201
+    kv_offsets,  # noqa: ANN001
+    tile_sequences,  # noqa: ANN001
+    block_starts,  # noqa: ANN001
+    kv_bounds,  # noqa: ANN001
+    query_counts,  # noqa: ANN001
+    sequences,  # noqa: ANN001
+    total_keys,  # noqa: ANN001
+    queries,  # noqa: ANN001
+    room,  # noqa: ANN001
+    KEYS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Blocks of KEYS keys, sequence by sequence: one program for each sequence.
+
+    Two more programs: rows of k past the last offset, without queries, and what fills the list.
+    """
+    sequence = tl.program_id(0)
+    place = 0
+    for first in range(0, sequence, BLOCK):
+        other = first + tl.arange(0, BLOCK)
+        blocks = key_blocks(kv_offsets, other, sequences, total_keys, KEYS)
+        place += tl.sum(tl.where(other < sequence, blocks, 0), 0)
+    fills = sequence == sequences + 1
+    blocks = key_blocks(kv_offsets, sequence, sequences, total_keys, KEYS)
+    blocks = tl.where(fills, room - place, blocks)
+    write_run(tile_sequences, place, place + blocks, room, sequence, BLOCK)
+    tl.store(block_starts + sequence, place)
+    start = border(kv_offsets, sequence, sequences, total_keys)
+    tl.store(kv_bounds + sequence, start.to(tl.int32))
+    tl.store(query_counts + sequence, tl.where(sequence < sequences, queries, 0))
+    if fills:
+        tl.store(block_starts + sequence + 1, place)
+        tl.store(kv_bounds + sequence + 1, total_keys)
+
+
+@triton.jit(do_not_specialize=["sequences", "total_keys", "total_queries", "room", "row_room"])
+def list_packed_key_blocks(  # noqa: ANN201
+    kv_offsets,  # noqa: ANN001
+    q_offsets,  # noqa: ANN001
+    tile_sequences,  # noqa: ANN001
+    block_starts,  # noqa: ANN001
+    row_sequences,  # noqa: ANN001
+    kv_bounds,  # noqa: ANN001
+    q_bounds,  # noqa: ANN001
+    sequences,  # noqa: ANN001
+    total_keys,  # noqa: ANN001
+    total_queries,  # noqa: ANN001
+    room,  # noqa: ANN001
+    row_room,  # noqa: ANN001
+    KEYS: tl.constexpr,
+    ROWS: tl.constexpr,
+    MOST_ROWS_FIRST: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Blocks of KEYS keys, and of ROWS query rows that begin anew with each sequence.
+
+    Three programs more than sequences: rows of k past the last offset, without queries; what fills
+    the list; rows of q past the last offset, without keys.
+    """
+    sequence = tl.program_id(0)
+    covered = tl.load(q_offsets + sequences)
+    last = sequence == sequences + 2
+    row_start = border(q_offsets, sequence, sequences, covered)
+    row_stop = border(q_offsets, sequence + 1, sequences, tl.where(last, total_queries, covered))
+    place = 0
+    total = 0
+    for first in range(0, sequences + 3, BLOCK):
+        other = first + tl.arange(0, BLOCK)
+        blocks = key_blocks(kv_offsets, other, sequences, total_keys, KEYS)
+        before = other < sequence
+        if MOST_ROWS_FIRST:
+            end = tl.where(other == sequences + 2, total_queries, covered)
+            rows = border(q_offsets, other + 1, sequences, end)
+            rows -= border(q_offsets, other, sequences, covered)
+            mine = row_stop - row_start
+            before = (rows > mine) | ((rows == mine) & before)
+        total += tl.sum(tl.where(other < sequences + 3, blocks, 0), 0)
+        place += tl.sum(tl.where((other < sequences + 3) & before, blocks, 0), 0)
+    tl.store(block_starts + sequence, place)
+    if last:
+        tl.store(block_starts + sequence + 1, total)
+    fills = sequence == sequences + 1
+    place = tl.where(fills, total, place)
+    blocks = key_blocks(kv_offsets, sequence, sequences, total_keys, KEYS)
+    blocks = tl.where(fills, room - total, blocks)
+    write_run(tile_sequences, place, place + blocks, room, sequence, BLOCK)
+    row_place = (row_start // ROWS).to(tl.int32) + sequence
+    row_end = tl.where(last, row_room, (row_stop // ROWS).to(tl.int32) + sequence + 1)
+    write_run(row_sequences, row_place, row_end, row_room, sequence, BLOCK)
+    start = border(kv_offsets, sequence, sequences, total_keys)
+    tl.store(kv_bounds + sequence, start.to(tl.int32))
+    tl.store(q_bounds + sequence, row_start.to(tl.int32))
+    if last:
+        tl.store(kv_bounds + sequence + 1, total_keys)
+        tl.store(q_bounds + sequence + 1, row_stop.to(tl.int32))

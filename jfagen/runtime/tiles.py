@@ -56,6 +56,55 @@ def list_tiles(
         return make(kernel, kv_offsets, q_offsets, most, total_queries, check)
 
 
+def list_key_blocks(
+    kernel: ModuleType,
+    kv_offsets: torch.Tensor,
+    q_offsets: torch.Tensor | None,
+    total_keys: int,
+    queries: int,
+) -> tuple[torch.Tensor, ...] | None:
+    """Return the tensors that a kernel's `backward` takes as `tiles`; None if it has to make them.
+
+    Nothing is written outside of the list, whatever the offsets say; the forward looked at them.
+
+    Args:
+        kernel: module of a generated kernel.
+        kv_offsets: [B + 1] integers on the GPU.
+        q_offsets: the same of packed queries; None in broadcast mode.
+        total_keys: rows of k.
+        queries: rows of q.
+    """
+    sequences = kv_offsets.numel() - 1
+    if sequences > MOST_COUNTED:
+        return None
+    kv_offsets = kv_offsets.contiguous()
+    room = total_keys // kernel.TILE_KEYS + sequences + 1
+    if q_offsets is None:
+        parts = _parts(kv_offsets, room, sequences + 3, sequences + 3, sequences + 2)
+        given = (sequences, total_keys, queries, room, kernel.TILE_KEYS, _BLOCK)
+        _kernels().list_key_blocks[(sequences + 2,)](kv_offsets, *parts, *given, num_warps=4)
+        return parts
+    rows = kernel.BLOCK_M.value
+    row_room = queries // rows + sequences + 4
+    parts = _parts(kv_offsets, room, sequences + 4, row_room, sequences + 4, sequences + 4)
+    _kernels().list_packed_key_blocks[(sequences + 3,)](
+        kv_offsets,
+        q_offsets.contiguous(),
+        *parts,
+        sequences,
+        total_keys,
+        queries,
+        room,
+        row_room,
+        kernel.TILE_KEYS,
+        rows,
+        kernel.ORDER == "valid_by_q_length",
+        _BLOCK,
+        num_warps=4,
+    )
+    return parts
+
+
 def _with_one_launch(
     kernel: ModuleType,
     kv_offsets: torch.Tensor,
@@ -134,4 +183,6 @@ def _kernels() -> SimpleNamespace:
     return SimpleNamespace(
         order_sequences=launcher(list_kernels.order_sequences),
         list_tiles=launcher(list_kernels.list_tiles),
+        list_key_blocks=launcher(list_kernels.list_key_blocks),
+        list_packed_key_blocks=launcher(list_kernels.list_packed_key_blocks),
     )
