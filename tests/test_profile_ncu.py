@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from profile_stands import ANSWER, HEAD, JOB, KERNEL, all_values, fake, quoted, wide
 
+from jfagen import child
 from jfagen.bench.records import Dtype
 from jfagen.bench.shapes import Direction
-from jfagen.profile import child, ncu, ncu_csv, workload
+from jfagen.profile import ncu, ncu_csv, workload
 from jfagen.profile.counters import COUNTERS, metric_names
 from jfagen.profile.jobs import MARK, Job, JobFailed, answer, ask
 

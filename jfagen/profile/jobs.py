@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from .. import child
 from ..bench.records import Dtype
 from ..bench.shapes import SHAPES, Direction, Shape
-from . import child
 
 #: The line of the answer begins with this.
 MARK = "jfagen-workload "

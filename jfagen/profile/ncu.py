@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import child, ncu_csv
+from .. import child
+from . import ncu_csv
 from .counters import metric_names
 from .jobs import Job, JobFailed, answer
 

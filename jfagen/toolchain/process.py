@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import child
 from .records import Arch, CompileFailed, Finding
 
 _WORKER = Path(__file__).with_name("worker.py")
@@ -48,36 +47,22 @@ class Built:
 def build(folder: Path, file_name: str, kernel: str, arch: Arch, timeout_seconds: float) -> Built:
     """Compile the kernel of `folder/file_name`, or raise `CompileFailed`."""
     command = [sys.executable, "-P", str(_WORKER), file_name, kernel, str(arch.capability)]
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=_environment(folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
+    ended = child.run(
+        command, timeout_seconds=timeout_seconds, folder=folder, environment=_environment(folder)
     )
-    try:
-        output, errors = process.communicate(timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        _stop(process)
+    if ended.code is None:
         raise CompileFailed(
             Finding(
                 id="compiler-timeout",
                 message=f"the compiler did not finish in {timeout_seconds:g} seconds",
                 help="allow more with `--timeout`",
             )
-        ) from None
-    except BaseException:
-        _stop(process)
-        raise
-    report = _report(output)
-    if process.returncode < 0:
-        raise _died(process.returncode, errors)
-    if report is None or process.returncode > 0:
-        raise _refused(report or {}, errors, folder / file_name)
+        )
+    report = _report(ended.out)
+    if ended.code < 0:
+        raise _died(ended.code, ended.err)
+    if report is None or ended.code > 0:
+        raise _refused(report or {}, ended.err, folder / file_name)
     return _built(folder, report)
 
 
@@ -95,13 +80,6 @@ def _environment(folder: Path) -> dict[str, str]:
         # A module that probes for a GPU when it is imported must answer alike on every machine.
         "CUDA_VISIBLE_DEVICES": "",
     }
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    """End the worker and the ptxas it may have started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def _report(output: str) -> dict[str, Any] | None:

@@ -6,8 +6,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,13 @@ class Ended:
     err: str
 
 
-def run(command: Sequence[str], *, timeout_seconds: float) -> Ended:
+def run(
+    command: Sequence[str],
+    *,
+    timeout_seconds: float,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
     """Return how the program ended, with everything that it printed.
 
     Raises:
@@ -27,6 +34,8 @@ def run(command: Sequence[str], *, timeout_seconds: float) -> Ended:
     """
     process = subprocess.Popen(
         command,
+        cwd=folder,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
