@@ -79,9 +79,8 @@ class Kernel:
     def __init__(self):
         self.bound, self.launched = [], []
         said = (("rows", False), ("count", False), ("BLOCK", True))
-        self.params = [
-            SimpleNamespace(name=n, is_constexpr=c, do_not_specialize=False) for n, c in said
-        ]
+        loose = {"do_not_specialize": False, "do_not_specialize_on_alignment": False}
+        self.params = [SimpleNamespace(name=n, is_constexpr=c, **loose) for n, c in said]
 
     def __getitem__(self, grid):
         def bind(*args, **options):

@@ -132,6 +132,9 @@ class Op:
         fills: outputs that its role writes for a tile that has no steps.
         warps: how many warps its role may have; matters to ops that warps execute.
         staged: whether a schedule sends it out in column slices, through a ring of staging buffers.
+        adds: whether it adds to its outputs what others add to as well.
+        direct: the same op where its tile goes out of registers as it lies, without slices; None
+            if it never does.
     """
 
     name: str
@@ -147,6 +150,8 @@ class Op:
     fills: tuple[str, ...] = ()
     warps: tuple[int, ...] = (4,)
     staged: bool = False
+    adds: bool = False
+    direct: Op | None = None
 
     def engine_of(self, point: int) -> Engine:
         """Return what executes a point."""

@@ -51,7 +51,7 @@ def emit(plan: Plan, placement: Placement, sync: SyncPlan, resources: Resources)
         maths=library.maths(shared),
         parameters=library.parameters(shared),
         opening=rows.opening(),
-        counts=library.counts(shared),
+        jit=library.jit(shared),
         host=library.host(shared),
         roles=[_role_text(view, role) for role in roles],
     )
@@ -148,6 +148,7 @@ def _algorithm_values(program: Program, view: KernelView) -> dict[str, object]:
         "dtype": view.dtype,
         "torch_dtype": view.torch_dtype,
         "columns": {b.holds[0]: b.shape[1] for b in staging},
+        "staged": bool(staging),
         "columns_name": columns_name(staging[0].name) if staging else "",
         "slices": {v: slices_name(b.name) for b in program.buffers for v in b.holds},
         **tile_words(program),

@@ -57,10 +57,9 @@ class Library:
         """Return the kernel's parameters, one a line."""
         return render(f"{self._queries}/parameters.py.jinja", **values)
 
-    def counts(self, values: dict[str, object]) -> str:
-        """Return the whole numbers among the parameters, as a list in Python."""
-        words = render(f"{self._queries}/counts.py.jinja", **values).split()
-        return f"[{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]"
+    def jit(self, values: dict[str, object]) -> str:
+        """Return the arguments of the kernel's decorator: what is not compiled anew."""
+        return render(f"{self._queries}/jit.py.jinja", **values).strip()
 
     def host(self, values: dict[str, object]) -> str:
         """Return the launcher."""

@@ -132,9 +132,12 @@ def _atomic_add(
     offsets = np.atleast_1d(pointer.offset)[np.atleast_1d(keep)]
     values = np.atleast_1d(np.broadcast_to(operand(val, dtype).data, shape))[np.atleast_1d(keep)]
     elements = pointer.store.elements(dtype)
-    for offset, value in zip(offsets.tolist(), values, strict=True):
-        total = to_held(elements[offset : offset + 1], dtype) + value
-        elements[offset : offset + 1] = to_stored(total, dtype)
+    if np.unique(offsets).size == offsets.size:
+        elements[offsets] = to_stored(to_held(elements[offsets], dtype) + values, dtype)
+    else:
+        for offset, value in zip(offsets.tolist(), values, strict=True):
+            total = to_held(elements[offset : offset + 1], dtype) + value
+            elements[offset : offset + 1] = to_stored(total, dtype)
     machine.scheduler.pause()
     return old
 

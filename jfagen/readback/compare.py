@@ -95,11 +95,11 @@ def _group_key(action: Action) -> str:
 
 
 def _globals_merged(actions: list[Action]) -> list[Action]:
-    """Global stores move to the end of their tile, each tensor once."""
+    """Global stores move to the end of their tile, each tensor once; adds stay where they are."""
     found: list[Action] = []
     waiting: dict[str, Action] = {}
     for action in actions:
-        if action.kind is ActionKind.GLOBAL:
+        if action.kind is ActionKind.GLOBAL and not action.accumulates:
             waiting.setdefault(action.tensor, action)
             continue
         if action.kind in (ActionKind.TAKE, ActionKind.ASK):
@@ -155,7 +155,7 @@ def words(action: Action) -> str:
             parts.append(
                 f"{verb} `{region.array}[{region.copy}]` {region.start}..{region.stop - 1}"
             )
-    if action.kind in (ActionKind.MMA, ActionKind.STORE):
+    if action.kind in (ActionKind.MMA, ActionKind.STORE, ActionKind.GLOBAL):
         parts.append("accumulating" if action.accumulates else "overwriting")
     if action.kind in (ActionKind.DRAIN, ActionKind.JOIN):
         parts.append(f"until {action.value} are in flight")

@@ -113,7 +113,7 @@ class ExpectedTrace:
                     self._signals(site, handed.step, steps, ActionKind.ARRIVE)
         wait(len(move.use.op.points))
         for _ in self._groups(move.use, replica) if move.use.op.engine is Engine.WARPS else ():
-            self._globals(move.use.op.stored)
+            self._globals(() if move.use.op.adds else move.use.op.stored)
 
     def _groups(self, use: OpUse, replica: int) -> tuple[int, ...]:
         return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
@@ -151,7 +151,7 @@ class ExpectedTrace:
                     ]
                 return
             case Engine.STORE:
-                adds = use.staging is not None
+                adds = use.op.adds
                 self.actions.append(Action(ActionKind.STORE, 0, reads=reads, accumulates=adds))
                 if not adds and not self.program.lingers(use):
                     self.actions.append(Action(ActionKind.DRAIN, 0))
@@ -206,6 +206,10 @@ class ExpectedTrace:
             pending = self.program.pending(use.staging)
             self.actions.append(Action(ActionKind.DRAIN, 0, value=pending))
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
+        self.actions += [
+            Action(ActionKind.GLOBAL, 0, tensor=tensor, accumulates=True)
+            for tensor in (use.op.stored if use.op.adds else ())
+        ]
         if fenced and site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
 

@@ -100,6 +100,10 @@ class Language:
         """Return a choice, element by element."""
         return broadcast(condition, one, other)
 
+    def cast(self, value: int, dtype: object) -> int:
+        """Return the same number in another type."""
+        return value
+
     def exp2(self, value: object) -> Shaped:
         """Return a power of two of every element."""
         return broadcast(value)
@@ -135,6 +139,10 @@ class Language:
     def store(self, pointer: Pointer, value: object, mask: object = None) -> None:
         """Record a store to global memory."""
         self._recorder.act(ActionKind.GLOBAL, tensor=pointer.name)
+
+    def atomic_add(self, pointer: Pointer, val: object, sem: str = "acq_rel") -> None:
+        """Record adds to global memory."""
+        self._recorder.act(ActionKind.GLOBAL, tensor=pointer.name, accumulates=True)
 
 
 class Integer(int):

@@ -8,7 +8,7 @@ import torch
 
 from . import arguments
 from .kernels import Wanted, backward_schedule, current, load
-from .operator import let_the_device_speak
+from .operator import TMA_ALIGNMENT, let_the_device_speak
 from .reference import reference_backward
 from .tiles import list_key_blocks
 
@@ -48,6 +48,7 @@ def attention_backward(
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
     dout = torch.zeros_like(out) if dout is None else dout
+    dout, q, k, v = (_aligned(tensor) for tensor in (dout, q, k, v))
     try:
         with current(q.device):
             tiles = list_key_blocks(kernel, kv_offsets, q_offsets, len(k), len(q))
@@ -57,6 +58,12 @@ def attention_backward(
         let_the_device_speak()
         raise
     return dq, dk, dv
+
+
+def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor without gaps from an address that TMA can begin at: itself, or a copy."""
+    dense = tensor.contiguous()
+    return dense if dense.data_ptr() % TMA_ALIGNMENT == 0 else dense.clone()
 
 
 @attention_backward.register_fake

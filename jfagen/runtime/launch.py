@@ -36,7 +36,10 @@ class Launcher:
         """Remember the kernel; nothing is compiled yet."""
         self._kernel = kernel
         self._constant = [parameter.is_constexpr for parameter in kernel.params]
-        self._plain = [parameter.do_not_specialize for parameter in kernel.params]
+        self._plain = [
+            parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
+            for parameter in kernel.params
+        ]
         self._compiled: dict[tuple[object, ...], Any] = {}
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
@@ -59,7 +62,7 @@ def _kind(argument: Any, constant: bool, plain: bool) -> object:  # noqa: ANN401
     if constant:
         return argument
     if isinstance(argument, torch.Tensor):
-        return argument.dtype, argument.data_ptr() % _DIVISOR == 0
+        return argument.dtype, plain or argument.data_ptr() % _DIVISOR == 0
     if isinstance(argument, int) and not isinstance(argument, bool):
         wide = not -MOST_ROWS - 1 <= argument <= MOST_ROWS
         return wide if plain else (wide, argument == 1, argument % _DIVISOR == 0)

@@ -73,7 +73,8 @@ def staged_ops(context: Context) -> tuple[StagedOp, ...]:
 
 def lacks_stage(context: Context) -> bool:
     """Whether an op is placed that goes out in slices, but through no buffer that is declared."""
-    names = {op.name for op in context.algorithm.ops if op.staged} if context.algorithm else set()
+    ops = context.algorithm.ops if context.algorithm else ()
+    names = {op.name for op in ops if op.staged and _direct(context, op) is None}
     declared = {name.name.text for node in context.tree.buffers for name in node.names}
     return any(
         step.through.text not in declared
@@ -156,6 +157,8 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
         node: the phrase in which it stands; None if it says nothing of slices.
     """
     if node is None:
+        if (direct := _direct(context, use.op)) is not None:
+            return replace(use, op=direct)
         if use.op.staged:
             context.reporter.report(
                 "missing-slices",
@@ -182,6 +185,11 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
         hold=context.number(node.hold, 0),
     )
     return replace(use, staging=staging)
+
+
+def _direct(context: Context, op: Op) -> Op | None:
+    """Return an op as it is without slices: its tile lies in registers; None if it has to have them."""
+    return op.direct if context.target.joins else None
 
 
 def _holds_a_value(context: Context, staged: StagedOp, buffer: Buffer) -> None:
