@@ -53,7 +53,7 @@ def op_of(word: str) -> str:
     return step(f"{name}[g]", int(sign + number) if sign else 0)
 
 
-def consumer_steps(draw: random.Random) -> str:
+def consumer_steps(draw: random.Random, outlet: str) -> str:
     """Return the steps of a consumer: a legal order, of which ops may move, and waits."""
     words = draw.choice(ORDERS).split()
     for _ in range(draw.choice((0, 0, 0, 0, 1))):
@@ -64,9 +64,7 @@ def consumer_steps(draw: random.Random) -> str:
         name = words[at].rstrip("01+-")
         words[at] = name + draw.choice(("-1", "+1", ""))
     ops = [op_of(word) for word in words]
-    ops = [
-        f"{op} in slices of 32 through stage" if op.startswith("reduce_dq") else op for op in ops
-    ]
+    ops = [op + outlet if op.startswith("reduce_dq") else op for op in ops]
     if draw.random() < 0.4:
         at = draw.randrange(len(words))
         matmuls = [op_of(w) for w in words[:at] if w.rstrip("01+-") in ("st", "dpt", "dv", "dk")]
@@ -96,7 +94,10 @@ def random_hopper_backward(draw: random.Random) -> str:
     finishes = "  ".join(f"{op}[g]" for op in draw.choice(FINISHES).split())
     place = draw.choice(PLACES)
     region = f"  region shared[g] {{ {place} }}\n" if place else ""
+    staged = "stage" in place or draw.random() < 0.4
     stage = "" if "stage" in place else deep(draw)
+    stage = f"  smem stage[g] : f32[m, d/2]{stage}\n" if staged else ""
+    outlet = " in slices of 32 through stage" if staged else ""
     first = draw.choice(("load_k[g]  load_v[g]", "load_v[g]  load_k[g]"))
     return f"""kernel random_hopper_backward {{
   algorithm attention.backward
@@ -111,8 +112,7 @@ def random_hopper_backward(draw: random.Random) -> str:
   smem lse    : f32[m]{depth["lse"]}
   smem delta  : f32[m]{depth["delta"]}
   smem ds[g]  : bf16[n, m]{ring(draw)}
-  smem stage[g] : f32[m, d/2]{stage}
-  smem dv_out[g], dk_out[g] : bf16[n, d]
+{stage}  smem dv_out[g], dk_out[g] : bf16[n, d]
   reg st[g], dpt[g] : f32[n, m]
   reg pt[g], dst[g] : bf16[n, m]
   reg dk[g], dv[g] : f32[n, d]
@@ -120,7 +120,7 @@ def random_hopper_backward(draw: random.Random) -> str:
 {region}  load {{ {first} }}
   loop j over q {draw.choice(("", "staggered "))}{{
     load {{ {loads} }}
-    consumer[g] {{ {consumer_steps(draw)} }}
+    consumer[g] {{ {consumer_steps(draw, outlet)} }}
   }}
   consumer[g] {{ {finishes} }}
   tiles {{ {draw.choice(SOURCES)} }}

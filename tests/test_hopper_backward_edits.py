@@ -7,21 +7,32 @@ from builders import compiled, compiled_text, edited
 
 from jfagen.diagnostics import CompileError, render_all
 from jfagen.machine.trial import Problem, run_trial
+from jfagen.readback import verify_text
 from jfagen.toolchain import compile_text
 
 COMMENT = "  # p's registers are free before st claims more"
 LOOP = f"""peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dq[g][j-1]  wait dv[g][j]  dk[g][j]  st[g][j+1]{COMMENT}
-      reduce_dq[g][j-1] in slices"""
+      reduce_dq[g][j-1]  # straight from registers"""
 SIMPLE = """peel  st[g][j]  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dq[g][j]  dk[g][j]
-      reduce_dq[g][j] in slices"""
+      reduce_dq[g][j]"""
 EARLY = """peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dk[g][j]  wait dv[g][j]  dq[g][j]  st[g][j+1]
-      reduce_dq[g][j] in slices"""
-REGION = "region sent[g] { stage over dv_out over dk_out }"
+      reduce_dq[g][j]"""
+REGION = "region sent[g] { dv_out over dk_out }"
+#: dq through a slice in SMEM and TMA, which lies where dv and dk leave later.
+STAGED = (
+    (
+        "reduce_dq[g][j-1]  #",
+        "reduce_dq[g][j-1] in slices of 64 (32 if head_dim 64) through stage  #",
+    ),
+    ("  smem dv_out[g]", "  smem stage[g]  : f32[m, d/2]\n  smem dv_out[g]"),
+    (REGION, "region sent[g] { stage over dv_out over dk_out }"),
+)
 EDITS = {
     "as it is": (),
+    "dq through a stage": STAGED,
     "one step after the other": ((LOOP, SIMPLE),),
     "st a step early": ((LOOP, EARLY),),
     "steps from the first on": (("over q staggered", "over q"),),
@@ -47,10 +58,11 @@ EDITS = {
 NARROW = {
     "results apart": ((f"  {REGION}\n", ""),),
     "two slices on their way": (
+        STAGED[0],
+        ("  smem dv_out[g]", "  smem stage[g]  : f32[m, d/2]  depth 2\n  smem dv_out[g]"),
         (f"  {REGION}\n", ""),
-        ("smem stage[g]  : f32[m, d/2]", "smem stage[g]  : f32[m, d/2]  depth 2"),
     ),
-    "dq over dk_out alone": ((REGION, "region sent[g] { stage over dk_out }"),),
+    "dq over dk_out alone": (*STAGED[:2], (REGION, "region sent[g] { stage over dk_out }")),
 }  # fmt: skip
 ONLY_64 = ("head_dim in {128, 64}", "head_dim in {64}")
 PACKED = (64, 0, 130, 65, 200)
@@ -71,7 +83,9 @@ def test_an_edit_is_proved_and_sums_the_right_gradients(edit):
     right(compiled("hopper/bwd", *EDITS[edit]).kernel.text)
 
 
-@pytest.mark.parametrize("edit", ["as it is", "tiles as given", "one step after the other"])
+@pytest.mark.parametrize(
+    "edit", ["as it is", "dq through a stage", "tiles as given", "one step after the other"]
+)
 def test_packed_queries_too(edit):
     only = ("q in {broadcast, jagged}", "q jagged")
     right(compiled("hopper/bwd", only, *EDITS[edit]).kernel.text, queries=PACKED)
@@ -97,7 +111,21 @@ def test_registers_say_where_to_wait():
 
 def test_results_apart_do_not_fit():
     said = refusal((f"  {REGION}\n", ""))
-    assert "shared memory needs 297,152 bytes" in said
+    assert "shared memory needs 264,384 bytes" in said
+
+
+def test_a_stage_that_nothing_goes_through_is_refused():
+    said = refusal(STAGED[1])
+    assert "error[" in said and "`stage`" in said and said.count("error[") == 1, said
+
+
+def test_dq_leaves_registers_16_bytes_a_thread_and_nothing_waits_for_it():
+    """`reduce_dq` alone: no tile in SMEM, no fence and no store of TMA, in no kind of lap."""
+    text, staged = (compiled("hopper/bwd", *edit).kernel.text for edit in ((), STAGED))
+    calls = text.count("add_rows(dq, flat_part(block, head, heads, g), dq_acc)")
+    assert calls == staged.count("stage_tiles[g], flat_rows(dq_acc)") == 4
+    assert "stage_tiles" not in text and 'store_reduce="add"' not in text
+    assert staged.count('tlx.fence("async_shared")') - text.count('tlx.fence("async_shared")') == 4
 
 
 def test_a_ring_of_one_slot_of_ds_hangs():
@@ -120,6 +148,26 @@ def test_one_fence_serves_what_is_written_and_what_is_read():
     assert lines[multiplied - 1] == 'tlx.fence("async_shared")'
     assert not any("fence" in line for line in lines[stored : multiplied - 1] if line[0] != "#")
     assert stored < multiplied < handed
+
+
+ADD = 'tl.atomic_add(dq + numbers, flat_rows(dq_acc), sem="relaxed")'
+LAST_ADD = "add_rows(dq, flat_part(block, head, heads, g), dq_acc)\n                    # finish_dv"
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        (ADD, "tl.store(dq + numbers, flat_rows(dq_acc))", "global store accumulating `dq`"),
+        (LAST_ADD, "# finish_dv", "global store accumulating `dq`"),
+    ],
+)
+def test_an_add_that_is_none_or_is_left_out_is_noticed_in_the_text(written, instead, said):
+    one = compiled("hopper/bwd")
+    assert one.kernel.text.count(written) == 1
+    found = verify_text(
+        one.plan, one.placement, one.sync, one.kernel.text.replace(written, instead)
+    )
+    assert any(said in finding.message for finding in found), found
 
 
 @pytest.mark.slow

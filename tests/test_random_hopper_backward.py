@@ -6,6 +6,7 @@ import pytest
 from brute_verdicts import brute_verdict
 from builders import compiled
 from random_hopper_backward import hopper_backward_schedules
+from test_hopper_backward_edits import STAGED
 from test_random_schedules import campaign
 
 SCHEDULES, CHUNKS, CHUNK = 20, 4, 150
@@ -22,7 +23,6 @@ BROKEN = [
     ("tlx.barrier_arrive(ds_full[ds_slot])", "pass", {"hang"}),
     ("tile_phase ^ 1", "tile_phase", {"hang"}),
     ("tlx.barrier_expect_bytes(q_and_lse_full[q_slot], LSE_BYTES)", "pass", {"hang", "phase"}),
-    ("tlx.async_descriptor_store_wait(STAGE_DEPTH - 1)", "pass", {"race"}),
     ("tlx.async_descriptor_store_wait(0)", "pass", {"race"}),
     ("Q_DEPTH = tl.constexpr(3)", "Q_DEPTH = tl.constexpr(1)", {"hang"}),
     ("ds_tiles[g * DS_DEPTH + ds_slot], dst", "ds_tiles[ds_slot], dst", {"race", "stale"}),
@@ -48,6 +48,15 @@ def test_brute_force_sees_what_is_broken(old, new, kinds):
     assert old in text
     trouble = brute_verdict(text.replace(old, new), 0, 2, 1)
     assert trouble is not None and trouble.kind in kinds, str(trouble)
+
+
+@pytest.mark.parametrize("wait", ["STAGE_DEPTH - 1", "0"])
+def test_brute_force_sees_a_stage_or_a_result_written_too_early(wait):
+    text = compiled("hopper/bwd", *STAGED).kernel.text
+    wait = f"tlx.async_descriptor_store_wait({wait})"
+    assert wait in text
+    trouble = brute_verdict(text.replace(wait, "pass"), 0, 2, 1)
+    assert trouble is not None and trouble.kind == "race", str(trouble)
 
 
 def check(tally):

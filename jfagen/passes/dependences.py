@@ -108,17 +108,24 @@ def sequential_key(algorithm: Algorithm) -> dict[str, tuple[int, int]]:
     }
 
 
+def place_of(plan: Plan, places: dict[str, tuple[int, int]], instance: Instance) -> tuple[int, ...]:
+    """Return where an execution stands in the sequential program, as a key for sorting.
+
+    Args:
+        plan: the plan.
+        places: `sequential_key` of its algorithm.
+        instance: site, tile and step.
+    """
+    site, tile, step = instance
+    phase, index = places[site.op]
+    return (tile, phase, step, index, site.group, plan.place(site))
+
+
 def find_dependences(plan: Plan, unrolled: Unrolled, layout: Layout) -> Dependences:
     """Return the dependences of an unrolled plan; all others follow from them by transitivity."""
     scan = _Scan(plan, unrolled, layout)
     places = sequential_key(plan.program.algorithm)
-
-    def in_sequence(instance: Instance) -> tuple[int, ...]:
-        site, tile, step = instance
-        phase, index = places[site.op]
-        return (tile, phase, step, index, site.group, plan.place(site))
-
-    for instance in sorted(unrolled.end, key=in_sequence):
+    for instance in sorted(unrolled.end, key=lambda one: place_of(plan, places, one)):
         for touch in plan.touches[instance[0]]:
             scan.touch(instance, touch)
     return Dependences(found=tuple(scan.found.values()), clobbers=tuple(scan.clobbers.values()))

@@ -188,7 +188,7 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
 
 
 def _direct(context: Context, op: Op) -> Op | None:
-    """Return an op as it is without slices: its tile lies in registers; None if it has to have them."""
+    """Return an op as it is without slices, out of registers; None if it has to have them."""
     return op.direct if context.target.joins else None
 
 

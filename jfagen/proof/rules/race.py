@@ -1,9 +1,10 @@
-"""race: no two unordered accesses to the same memory, one of them a write.
+"""race: accesses to the same memory, one of them a write, come in the algorithm's order.
 
 What: columns and bytes are taken from the placement, so overlaps count whatever made them; order is
-program order, MMAs of one role in turn, and barriers, closed transitively.
+program order, MMAs of one role in turn, and barriers, closed transitively. Of two accesses the one
+that comes first in the sequential program has to end before the other begins.
 
-Why: a race is right on most launches.
+Why: a race is right on most launches; two accesses that are swapped are wrong on all.
 
 Example: without the barrier `q_empty` the next tile's queries land while a matmul reads the last.
 
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 
 from ...algorithm import Mode
 from ...diagnostics import Diagnostic, Label, Note
+from ...graph.closure import Closure
+from ...passes.dependences import place_of, sequential_key
 from ...passes.placement import Placement
 from ...planning import Plan, Site, Touch
 from ..realize import Realized, executes
@@ -28,12 +31,12 @@ from ..subject import Subject
 from ..witness import trips_words
 
 ID = "race"
-PROVES = "no two unordered accesses to the same memory, one of them a write"
+PROVES = "accesses to the same memory, one of them a write, come in the algorithm's order"
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """One access with its place in memory and its nodes in the order."""
+    """One access: its place in memory, its nodes in the order, its place in the algorithm."""
 
     start: int
     stop: int
@@ -44,10 +47,11 @@ class _Use:
     touch: Touch
     tile: int
     step: int
+    place: tuple[int, ...]
 
 
 def check(subject: Subject) -> list[Diagnostic]:
-    """Return one diagnostic for every pair of sites that race."""
+    """Return one diagnostic for every pair of sites that race, or that are swapped."""
     found: dict[tuple[Site, Site], Diagnostic] = {}
     for realized in subject.realized:
         if realized.closure is None:
@@ -71,18 +75,21 @@ def _races(plan: Plan, placement: Placement, realized: Realized) -> list[tuple[_
                     break
                 if not (first.writes or second.writes):
                     continue
-                if not (
-                    first.ends == second.begins
-                    or closure.before[second.begins] >> first.ends & 1
-                    or closure.before[first.begins] >> second.ends & 1
-                ):
-                    racing.append((first, second))
+                earlier, later = sorted((first, second), key=lambda use: use.place)
+                if not _follows(closure, earlier, later):
+                    racing.append((earlier, later))
     return racing
+
+
+def _follows(closure: Closure, earlier: _Use, later: _Use) -> bool:
+    """Whether one access has ended when the other begins."""
+    return earlier.ends == later.begins or closure.ordered(earlier.ends, later.begins)
 
 
 def _by_memory(plan: Plan, placement: Placement, realized: Realized) -> dict[str, list[_Use]]:
     """Return the accesses of each memory, with absolute columns or bytes."""
     program = plan.program
+    places = sequential_key(program.algorithm)
     before: list[tuple[int, int]] = []
     tiles = steps = 0
     for trip in realized.unrolled.trips:
@@ -112,18 +119,22 @@ def _by_memory(plan: Plan, placement: Placement, realized: Realized) -> dict[str
                     touch,
                     tile,
                     step,
+                    place_of(plan, places, (site, tile, step)),
                 )
             )
     return found
 
 
 def _diagnostic(plan: Plan, first: _Use, second: _Use, realized: Realized) -> Diagnostic:
+    assert realized.closure is not None
     one, other = plan.at(first.site), plan.at(second.site)
+    names = f"`{one.use.op.name}` and `{other.use.op.name}`"
+    swapped = _follows(realized.closure, second, first)
+    what = f"{names} are swapped" if swapped else f"nothing orders {names}"
     verb = {True: "writes", False: "reads"}
     return Diagnostic(
         id="race",
-        message=f"nothing orders `{one.use.op.name}` and `{other.use.op.name}` on "
-        f"`{first.touch.buffer}`",
+        message=f"{what} on `{first.touch.buffer}`",
         label=Label(
             span=one.use.span, message=f"`{one.role.name}` {verb[first.writes]} {_where(first)}"
         ),
