@@ -56,7 +56,9 @@ def train(attention: Attention, device: torch.device, steps: int, *, compiled: b
     model = Taste(sizes, attention).to(device)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    call = torch.compile(model, fullgraph=True) if compiled else model
+    # In this process: torch 2.11's workers do not find the GPU with fbtriton's driver.
+    options = {"compile_threads": 1}
+    call = torch.compile(model, fullgraph=True, options=options) if compiled else model
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE[device.type])
     losses, times = [], []
     for step in range(steps):

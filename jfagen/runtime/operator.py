@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Sequence
 
 import torch
@@ -75,6 +76,8 @@ def let_the_device_speak() -> None:
     """Wait for the device, which prints what a trap had to say before it reports the error."""
     with contextlib.suppress(RuntimeError):
         torch.cuda.synchronize()
+    # It prints into the buffer of C's standard output, which an abort at exit would lose.
+    ctypes.CDLL(None).fflush(None)
 
 
 @attention_forward.register_fake
