@@ -154,9 +154,9 @@ def test_the_launch_gets_the_rows_that_offsets_are_held_against(launches):
         given = {"total_keys": total, "total_queries": 9, "check": True}
         module.list_tiles(kernel(True), offsets, offsets, **given)
         _, passed = launches.list_tiles.given
-        assert passed[7:10] == (2, 2**31 - 1 if total is None else total, 9)
+        assert passed[8:11] == (2, 2**31 - 1 if total is None else total, 9)
         module.list_tiles(kernel(False), offsets, None, **given)
-        assert launches.order_sequences.given[1][4] == passed[8]
+        assert launches.order_sequences.given[1][5] == passed[9]
 
 
 @pytest.mark.parametrize("jagged", [False, True])
@@ -180,7 +180,7 @@ def test_integers_of_a_batch_do_not_compile_the_lists_anew():
         launched = getattr(list_kernels, name)
         loose = {p.name for p in launched.params if p.do_not_specialize}
         pointers = {
-            p.name for p in launched.params if re.search("offsets|bounds|order|tile", p.name)
+            p.name for p in launched.params if re.search("offsets|bounds|order|tile|word", p.name)
         }
         constants = {p.name for p in launched.params if p.is_constexpr}
         assert loose | pointers | constants == {p.name for p in launched.params}
@@ -214,6 +214,7 @@ import random, sys, torch
 sys.path.insert(0, "tests")
 from test_runtime_tiles import *
 from jfagen.runtime import list_kernels
+from jfagen.runtime.complaint import complaint, word
 from triton.runtime.errors import InterpreterError
 module._kernels = lambda: list_kernels
 parts = SimpleNamespace(ORDER="longest_first", TILE_ROWS=128)  # all that is asked of a kernel
@@ -243,7 +244,10 @@ for sequence, several in wrong.items():
                 module.list_tiles(parts, kv, qo, check=True, **given)
             except InterpreterError as error:
                 assert "inline_asm" in str(error)  # the trap
-                print("EXPECTED", "kv" if kv is bad else "q", sequence)
+                name = "kv" if kv is bad else "q"
+                print("EXPECTED", name, sequence)
+                assert complaint() == f"{name}_offsets are wrong at sequence {sequence}"
+                word().zero_()
             else:
                 raise AssertionError((values, jagged))
 print("ALL DONE")

@@ -7,8 +7,9 @@ import warnings
 import torch
 
 from . import arguments
+from .complaint import device_errors
 from .kernels import Wanted, backward_schedule, current, load
-from .operator import TMA_ALIGNMENT, let_the_device_speak
+from .operator import TMA_ALIGNMENT
 from .reference import reference_backward
 from .tiles import list_key_blocks
 
@@ -49,14 +50,10 @@ def attention_backward(
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
     dout = torch.zeros_like(out) if dout is None else dout
     dout, q, k, v = (_aligned(tensor) for tensor in (dout, q, k, v))
-    try:
-        with current(q.device):
-            tiles = list_key_blocks(kernel, kv_offsets, q_offsets, len(k), len(q))
-            given = {"scale": scale, "dlse": dlse, "tiles": tiles}
-            dq, dk, dv = kernel.backward(dout, q, k, v, out, lse, *offsets, **given)
-    except RuntimeError:
-        let_the_device_speak()
-        raise
+    with device_errors(), current(q.device):
+        tiles = list_key_blocks(kernel, kv_offsets, q_offsets, len(k), len(q))
+        given = {"scale": scale, "dlse": dlse, "tiles": tiles}
+        dq, dk, dv = kernel.backward(dout, q, k, v, out, lse, *offsets, **given)
     return dq, dk, dv
 
 

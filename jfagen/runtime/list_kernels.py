@@ -8,12 +8,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+#: As in `complaint.NAMES`.
+WHOSE_KV = tl.constexpr(1)
+WHOSE_Q = tl.constexpr(2)
+
 
 @triton.jit
-def stop_if(flag, name: tl.constexpr, sequence):  # noqa: ANN001, ANN201
-    """Print which sequence of which offsets is wrong and end the kernel with a trap."""
+def stop_if(flag, word, WHOSE: tl.constexpr, sequence):  # noqa: ANN001, ANN201
+    """Say which sequence of which offsets is wrong and end the kernel with a trap."""
     if flag:
-        tl.device_print(name, sequence)
+        if WHOSE == WHOSE_KV:
+            tl.device_print("jfagen: kv_offsets are wrong at sequence", sequence)
+        else:
+            tl.device_print("jfagen: q_offsets are wrong at sequence", sequence)
+        tl.atomic_xchg(word, sequence.to(tl.int64) + (WHOSE << 32), scope="sys")
         tl.inline_asm_elementwise(
             "{ trap; mov.s32 $0, $1; }",
             "=r,r",
@@ -48,11 +56,13 @@ def write_run(places, first, end, room, value, BLOCK: tl.constexpr):  # noqa: AN
 
 
 @triton.jit
-def look_at(offsets, sequence, rows, name: tl.constexpr):  # noqa: ANN001, ANN201
+def look_at(offsets, sequence, rows, word, WHOSE: tl.constexpr):  # noqa: ANN001, ANN201
     """Stop if a sequence starts before 0 or after its end, or ends after the last row."""
     start = tl.load(offsets + sequence)
     stop = tl.load(offsets + sequence + 1)
-    stop_if((stop < start) | (stop > rows) | ((sequence == 0) & (start != 0)), name, sequence)
+    stop_if(
+        (stop < start) | (stop > rows) | ((sequence == 0) & (start != 0)), word, WHOSE, sequence
+    )
 
 
 @triton.jit(do_not_specialize=["sequences", "total_keys"])
@@ -60,6 +70,7 @@ def order_sequences(  # noqa: ANN201
     kv_offsets,  # noqa: ANN001
     order,  # noqa: ANN001
     bounds,  # noqa: ANN001
+    word,  # noqa: ANN001
     sequences,  # noqa: ANN001
     total_keys,  # noqa: ANN001
     LOOKS: tl.constexpr,
@@ -68,7 +79,7 @@ def order_sequences(  # noqa: ANN201
     """Sequences by falling number of keys, and the offsets as int32: one program for each."""
     sequence = tl.program_id(0)
     if LOOKS:
-        look_at(kv_offsets, sequence, total_keys, "jfagen: kv_offsets are wrong at sequence")
+        look_at(kv_offsets, sequence, total_keys, word, WHOSE_KV)
     start = tl.load(kv_offsets + sequence)
     stop = tl.load(kv_offsets + sequence + 1)
     place = 0
@@ -93,6 +104,7 @@ def list_tiles(  # noqa: ANN201
     tile_count,  # noqa: ANN001
     q_bounds,  # noqa: ANN001
     kv_bounds,  # noqa: ANN001
+    word,  # noqa: ANN001
     sequences,  # noqa: ANN001
     total_keys,  # noqa: ANN001
     total_queries,  # noqa: ANN001
@@ -107,8 +119,8 @@ def list_tiles(  # noqa: ANN201
     sequence = tl.program_id(0)
     if LOOKS:
         if sequence < sequences:
-            look_at(kv_offsets, sequence, total_keys, "jfagen: kv_offsets are wrong at sequence")
-            look_at(q_offsets, sequence, total_queries, "jfagen: q_offsets are wrong at sequence")
+            look_at(kv_offsets, sequence, total_keys, word, WHOSE_KV)
+            look_at(q_offsets, sequence, total_queries, word, WHOSE_Q)
     last = sequence == sequences
     key_start = tl.load(kv_offsets + sequence)
     key_stop = tl.load(kv_offsets + sequence + 1, mask=sequence < sequences, other=0)

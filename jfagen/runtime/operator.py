@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 from collections.abc import Sequence
 
 import torch
 
 from . import arguments
+from .complaint import device_errors
 from .kernels import Wanted, current, forward_schedule, load
 from .reference import reference
 from .tiles import list_tiles
@@ -61,23 +60,11 @@ def compute(
     if not tiles or not q.shape[0] or not k.shape[0]:
         out, lse = _empty(q, kv_offsets, q_offsets)
         return out.zero_(), lse.fill_(float("-inf"))
-    rows = (_for_tma(q), _for_tma(k), _for_tma(v))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
-    try:
-        with current(q.device):
-            found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
-    except RuntimeError:
-        let_the_device_speak()
-        raise
+    with device_errors(), current(q.device):
+        rows = (_for_tma(q), _for_tma(k), _for_tma(v))
+        found = kernel.forward(*rows, *offsets, scale=scale, tiles=tiles)
     return found[0], found[1]
-
-
-def let_the_device_speak() -> None:
-    """Wait for the device, which prints what a trap had to say before it reports the error."""
-    with contextlib.suppress(RuntimeError):
-        torch.cuda.synchronize()
-    # It prints into the buffer of C's standard output, which an abort at exit would lose.
-    ctypes.CDLL(None).fflush(None)
 
 
 @attention_forward.register_fake

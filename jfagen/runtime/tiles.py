@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 import torch
 
 from .arguments import MOST_ROWS
+from .complaint import word
 from .kernels import current
 
 #: Sequences up to which every one is placed by counting all others.
@@ -34,7 +35,7 @@ def list_tiles(
 
     With `check`, offsets that do not start with 0, that fall, or that end past the rows of their
     tensor print the first such sequence and end the kernel with a trap, which CUDA reports at the
-    next synchronisation.
+    next synchronisation, or to the first call after it; `complaint` then says the sequence too.
 
     Args:
         kernel: module of a generated kernel.
@@ -118,7 +119,7 @@ def _with_one_launch(
     if q_offsets is None:
         order, bounds = _parts(kv_offsets, sequences, sequences + 1)
         _kernels().order_sequences[(sequences,)](
-            kv_offsets, order, bounds, sequences, most, check, _BLOCK, num_warps=4
+            kv_offsets, order, bounds, word(), sequences, most, check, _BLOCK, num_warps=4
         )
         return order, bounds
     assert total_queries is not None
@@ -128,6 +129,7 @@ def _with_one_launch(
         kv_offsets,
         q_offsets,
         *parts,
+        word(),
         sequences,
         most,
         total_queries,
