@@ -325,6 +325,7 @@ def test_an_error_of_the_device_lets_it_speak_first(kernel, monkeypatch):
 
     waited = []
     kernel.forward = broken
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append(True))
     with pytest.raises(RuntimeError, match="unspecified launch failure"):
         jfagen.attention(*packed(dtype=torch.float16, head_dim=128), KV)
