@@ -14,6 +14,19 @@ WHOSE_Q = tl.constexpr(2)
 
 
 @triton.jit
+def run(instruction: tl.constexpr):  # noqa: ANN201
+    """Let every thread execute an instruction of PTX without operands."""
+    tl.inline_asm_elementwise(
+        "{ " + instruction + " mov.s32 $0, $1; }",
+        "=r,r",
+        [tl.full((128,), 0, tl.int32)],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
+
+
+@triton.jit
 def stop_if(flag, word, WHOSE: tl.constexpr, sequence):  # noqa: ANN001, ANN201
     """Say which sequence of which offsets is wrong and end the kernel with a trap."""
     if flag:
@@ -21,15 +34,11 @@ def stop_if(flag, word, WHOSE: tl.constexpr, sequence):  # noqa: ANN001, ANN201
             tl.device_print("jfagen: kv_offsets are wrong at sequence", sequence)
         else:
             tl.device_print("jfagen: q_offsets are wrong at sequence", sequence)
-        tl.atomic_xchg(word, sequence.to(tl.int64) + (WHOSE << 32), scope="sys")
-        tl.inline_asm_elementwise(
-            "{ trap; mov.s32 $0, $1; }",
-            "=r,r",
-            [tl.full((32,), 0, tl.int32)],
-            dtype=tl.int32,
-            is_pure=False,
-            pack=1,
-        )
+        tl.store(word, sequence.to(tl.int64) + (WHOSE << 32))
+        # One thread stores; none may trap before the word has reached the host.
+        run("membar.sys;")
+        tl.debug_barrier()
+        run("trap;")
 
 
 @triton.jit
