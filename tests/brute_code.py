@@ -110,6 +110,8 @@ def _role_steps(actions, cells: Cells, meaning: AnyMeaning, barrier) -> list[tup
             steps.append((kind.value, action.signal.index, action.value, line))
         elif kind in (ActionKind.DRAIN, ActionKind.JOIN, ActionKind.ASK, ActionKind.TAKE):
             steps.append((kind.value, action.value, line))
+        else:
+            assert kind in (ActionKind.FENCE, ActionKind.GLOBAL), kind
     return steps
 
 

@@ -5,8 +5,8 @@ registers. The sequential program of a step is, for every group: st = k q, probs
 dpt = v do, dscores of them and delta into ds, dv += p do, dk += ds q; and then dq = the sum over
 all groups of their ds and k, which a group adds to global memory in its columns. A value is known
 by its name, its group (0 if all groups share it) and its step or tile; an op by the arrays that it
-names, counted in program order of its role. Not covered: which registers a matmul takes, and which
-columns of k.
+names, counted in program order of its role. Not covered: which registers a matmul takes, which
+columns of k, and dq's adds straight from registers: the round trip and the CPU machine see those.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def test_neighbours_do_not_matter(jagged, value):
 
 
 def test_dk_and_dv_do_not_change_from_run_to_run():
-    """Only another order of the sequences changes where a CTA begins, and so their last bits."""
+    """Where a CTA begins, and so their last bits, follows from the batch and the grid alone."""
     rng = random.Random(3)
     lengths = [rng.randint(0, 900) for _ in range(30)]
     case = on_gpu(lengths, 300, heads=4, head_dim=128)

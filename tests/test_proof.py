@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from builders import SHIPPED, STRANGERS, compiled
+from mutation import swapped_ops
 
 from jfagen.graph.closure import has_cycle_without_progress
 from jfagen.passes.channels import SyncPlan, When
@@ -35,6 +36,14 @@ def test_every_shipped_schedule_is_proved(name):
 @pytest.mark.parametrize("name", [c.name for c in compiled("fwd").sync.channels])
 def test_a_channel_left_out_is_a_race(name):
     assert race.check(subject("fwd", without(name))), name
+
+
+def test_neighbours_that_share_a_place_the_wrong_way_round_are_swapped():
+    """One role orders them, so it is no race; but dk would leave where dv lies."""
+    one = compiled("hopper/bwd")
+    plan = dict(swapped_ops(one.plan))["consumer: store_dv, finish_dk"]
+    found = race.check(make_subject(plan, one.placement, one.sync))
+    assert {d.message for d in found} == {"`store_dv` and `finish_dk` are swapped on `dv_out`"}
 
 
 def test_a_wait_that_nobody_answers_is_a_deadlock():

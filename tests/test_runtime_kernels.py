@@ -144,7 +144,7 @@ def test_every_schedule_that_is_dispatched_to_is_shipped():
 def test_nothing_that_changes_from_batch_to_batch_compiles_a_kernel_anew(path):
     """Integers are compiled in when they are 1 or a multiple of 16, pointers when a multiple of 16.
 
-    Only the number of tiles does not lie at the start of an allocation.
+    Of the pointers only the one to the number of tiles may lie off 16 bytes.
     """
     kernel = function(path, assigned(path, "KERNEL"))
     signature = assigned(path, "SIGNATURE")

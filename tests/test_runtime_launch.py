@@ -30,18 +30,17 @@ DESCRIPTORS = (
 ARGUMENTS = (*INTEGERS, True, False, 0.5, 2.0, *TENSORS, *DESCRIPTORS)
 
 
-def as_triton(argument, plain):
-    return native_specialize_impl(BaseBackend, argument, False, not plain, True)
-
-
+@pytest.mark.parametrize("loose", [False, True])
 @pytest.mark.parametrize("plain", [False, True])
-def test_what_one_kernel_is_launched_with_triton_takes_for_the_same(plain):
+def test_what_one_kernel_is_launched_with_triton_takes_for_the_same(plain, loose):
     """Arguments of one kind share a compiled kernel, so Triton must make no difference."""
     shared = 0
     for one, other in combinations_with_replacement(ARGUMENTS, 2):
-        if launch._kind(one, False, plain) == launch._kind(other, False, plain):
+        kinds = [launch._kind(x, False, plain, loose) for x in (one, other)]
+        if kinds[0] == kinds[1]:
             made = [
-                native_specialize_impl(BaseBackend, x, False, not plain, True) for x in (one, other)
+                native_specialize_impl(BaseBackend, x, False, not plain, not loose)
+                for x in (one, other)
             ]
             assert made[0] == made[1], (one, other)
             shared += one is not other
@@ -49,8 +48,8 @@ def test_what_one_kernel_is_launched_with_triton_takes_for_the_same(plain):
 
 
 def test_constants_are_of_one_kind_only_if_they_are_equal():
-    assert launch._kind(64, True, False) != launch._kind(128, True, False)
-    assert launch._kind(64, True, False) == launch._kind(64, True, False)
+    assert launch._kind(64, True, False, False) != launch._kind(128, True, False, False)
+    assert launch._kind(64, True, False, False) == launch._kind(64, True, False, False)
 
 
 @pytest.mark.parametrize("columns", [slice(None), slice(0, 64)])
@@ -76,11 +75,11 @@ def test_descriptors_are_those_of_triton(rows, columns):
 class Kernel:
     """Stands for a `@triton.jit` kernel of a pointer, an integer and a constant."""
 
-    def __init__(self):
+    def __init__(self, loose=False):
         self.bound, self.launched = [], []
         said = (("rows", False), ("count", False), ("BLOCK", True))
-        loose = {"do_not_specialize": False, "do_not_specialize_on_alignment": False}
-        self.params = [SimpleNamespace(name=n, is_constexpr=c, **loose) for n, c in said]
+        freedom = {"do_not_specialize": False, "do_not_specialize_on_alignment": loose}
+        self.params = [SimpleNamespace(name=n, is_constexpr=c, **freedom) for n, c in said]
 
     def __getitem__(self, grid):
         def bind(*args, **options):
@@ -123,6 +122,15 @@ def test_a_kind_of_arguments_is_bound_once(device):
     device.index = 1
     launches[7,](rows, 32, 128, num_warps=4)
     assert len(kernel.bound) == 6, "another device has kernels of its own"
+
+
+def test_where_alignment_does_not_matter_only_1_is_a_kind_of_its_own(device):
+    """Triton still compiles an integer in that is 1."""
+    kernel, rows = Kernel(loose=True), torch.zeros(9)
+    launches = launch.Launcher(kernel)
+    for made, count, x in ((1, 32, rows), (1, 33, rows[1:]), (2, 1, rows), (2, 64, rows)):
+        launches[7,](x, count, 128)
+        assert len(kernel.bound) == made
 
 
 def test_constants_are_given_by_position(device):

@@ -131,9 +131,10 @@ class Op:
         masks: whether it has to know which rows of a step lie outside the sequence.
         fills: outputs that its role writes for a tile that has no steps.
         warps: how many warps its role may have; matters to ops that warps execute.
-        staged: whether a schedule sends it out in column slices, through a ring of staging buffers.
+        staged: whether a schedule can send it out in column slices, through a ring of staging
+            buffers; it has to where the tile is not in registers.
         adds: whether it adds to its outputs what others add to as well.
-        direct: the same op where its tile goes out of registers as it lies, without slices; None
+        direct: its points where the tile goes out of registers as it lies, without slices; empty
             if it never does.
     """
 
@@ -151,7 +152,7 @@ class Op:
     warps: tuple[int, ...] = (4,)
     staged: bool = False
     adds: bool = False
-    direct: Op | None = None
+    direct: tuple[Point, ...] = ()
 
     def engine_of(self, point: int) -> Engine:
         """Return what executes a point."""

@@ -58,7 +58,7 @@ class Library:
         return render(f"{self._queries}/parameters.py.jinja", **values)
 
     def jit(self, values: dict[str, object]) -> str:
-        """Return the arguments of the kernel's decorator: what is not compiled anew."""
+        """Return the decorator's arguments: which parameters do not compile the kernel anew."""
         return render(f"{self._queries}/jit.py.jinja", **values).strip()
 
     def host(self, values: dict[str, object]) -> str:

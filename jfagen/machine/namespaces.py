@@ -132,6 +132,7 @@ def _atomic_add(
     offsets = np.atleast_1d(pointer.offset)[np.atleast_1d(keep)]
     values = np.atleast_1d(np.broadcast_to(operand(val, dtype).data, shape))[np.atleast_1d(keep)]
     elements = pointer.store.elements(dtype)
+    # All at once where no element is hit twice: one by one is slow for a whole tile.
     if np.unique(offsets).size == offsets.size:
         elements[offsets] = to_stored(to_held(elements[offsets], dtype) + values, dtype)
     else:

@@ -79,7 +79,7 @@ def parts_of(program: Program, registers: Mapping[str, int]) -> Parts:
         Part.OPERANDS: operands,
         Part.BUFFERS: _buffers(largest, lambda b: f"{b.name} {_bytes(program, b):,} bytes"),
         Part.TRAFFIC: _ops(program, lambda use: bool(use.op.inputs or use.op.outputs)),
-        Part.SUMS: _ops(program, _adds),
+        Part.SUMS: _ops(program, lambda use: use.op.adds),
         Part.REGISTERS: tuple(
             _registers(rp, registers) for rp in program.role_programs if _has_warps(rp)
         ),
@@ -98,11 +98,6 @@ def loops_of(program: Program) -> dict[str, tuple[Place, ...]]:
 
 def _is_hot(use: OpUse) -> bool:
     return use.op.engine is Engine.WARPS and use.op.space is Space.STEP
-
-
-def _adds(use: OpUse) -> bool:
-    """Tell whether an op adds: each tile takes all steps, so many tiles write what a step does."""
-    return bool(use.op.outputs) and use.op.space is Space.STEP
 
 
 def _touched(program: Program, use: OpUse) -> tuple[str, ...]:

@@ -65,8 +65,11 @@ class ExpectedTrace:
         if self.program.leaves_stores(role_program):
             self.actions.append(Action(ActionKind.DRAIN, 0))
 
-    def _globals(self, tensors: tuple[str, ...]) -> None:
-        self.actions += [Action(ActionKind.GLOBAL, 0, tensor=tensor) for tensor in tensors]
+    def _globals(self, tensors: tuple[str, ...], *, accumulates: bool = False) -> None:
+        self.actions += [
+            Action(ActionKind.GLOBAL, 0, tensor=tensor, accumulates=accumulates)
+            for tensor in tensors
+        ]
 
     def _tile(self, role_program: RoleProgram, replica: int, steps: int) -> None:
         for move in tile_moves(self.program, role_program, steps):
@@ -112,8 +115,9 @@ class ExpectedTrace:
                 if site.point == handed.point:
                     self._signals(site, handed.step, steps, ActionKind.ARRIVE)
         wait(len(move.use.op.points))
-        for _ in self._groups(move.use, replica) if move.use.op.engine is Engine.WARPS else ():
-            self._globals(() if move.use.op.adds else move.use.op.stored)
+        if move.use.op.engine is Engine.WARPS and not move.use.op.adds:
+            for _ in self._groups(move.use, replica):
+                self._globals(move.use.op.stored)
 
     def _groups(self, use: OpUse, replica: int) -> tuple[int, ...]:
         return (replica,) if use.group_ref is GroupRef.REPLICA else use.groups or (-1,)
@@ -206,10 +210,8 @@ class ExpectedTrace:
             pending = self.program.pending(use.staging)
             self.actions.append(Action(ActionKind.DRAIN, 0, value=pending))
         self.actions += [Action(ActionKind.WRITE, 0, writes=(w,)) for w in writes]
-        self.actions += [
-            Action(ActionKind.GLOBAL, 0, tensor=tensor, accumulates=True)
-            for tensor in (use.op.stored if use.op.adds else ())
-        ]
+        if use.op.adds:
+            self._globals(use.op.stored, accumulates=True)
         if fenced and site in self.sync.fences:
             self.actions.append(Action(ActionKind.FENCE, 0, tensor="async_shared"))
 

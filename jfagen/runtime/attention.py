@@ -59,9 +59,10 @@ def attention(
     """Attention over sequences that lie packed, out = softmax(scale * q k^T) v; nothing is padded.
 
     On GPUs that a generated kernel is built for (Hopper, B200) the kernel runs, without a host
-    synchronisation; elsewhere a slower reference in plain torch. Results of a sequence do not
+    synchronisation; elsewhere a slower reference in plain torch. out and lse of a sequence do not
     depend on its neighbours, bit for bit. Differentiable once, in q, k and v; a gradient of lse
-    counts too. On a GPU dq is summed in float32 in an order that changes from run to run.
+    counts too. On a GPU dq is summed in float32 in an order that changes from run to run, and the
+    last bits of dk and dv may follow from the batch.
 
     Args:
         q: [M, H, D], the same queries for every sequence (broadcast mode); with `q_offsets`
@@ -84,7 +85,8 @@ def attention(
         TypeError, ValueError: with the tensor, its value and the rule, before anything is launched.
             Values of offsets on a GPU are looked at there: wrong ones trap.
         NotImplementedError: inside a transform of `torch.func`, or with forward-mode derivatives.
-        RuntimeError: in the backward of a kernel, if torch is told to use deterministic algorithms.
+        RuntimeError: wrong values of offsets on a GPU, where a later call learns of the trap; in
+            the backward of a kernel, if torch is told to use deterministic algorithms.
     """
     arguments.check_tensors(q, k, v)
     _refuse_transforms(q, k, v)

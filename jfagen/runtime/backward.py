@@ -48,9 +48,9 @@ def attention_backward(
     check_determinism()
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     offsets = (kv_offsets,) if q_offsets is None else (kv_offsets, q_offsets)
-    dout = torch.zeros_like(out) if dout is None else dout
-    dout, q, k, v = (_aligned(tensor) for tensor in (dout, q, k, v))
     with device_errors(), current(q.device):
+        dout = torch.zeros_like(out) if dout is None else dout
+        dout, q, k, v = (_aligned(tensor) for tensor in (dout, q, k, v))
         tiles = list_key_blocks(kernel, kv_offsets, q_offsets, len(k), len(q))
         given = {"scale": scale, "dlse": dlse, "tiles": tiles}
         dq, dk, dv = kernel.backward(dout, q, k, v, out, lse, *offsets, **given)

@@ -13,9 +13,10 @@ from functools import cache
 
 import torch
 
-#: How a kernel says whose offsets are wrong, above the 32 bits of the sequence.
-NAMES = {1: "kv_offsets", 2: "q_offsets"}
-_SEQUENCE_BITS = 32
+#: How a kernel says whose offsets are wrong, above the bits of the sequence.
+KV_OFFSETS, Q_OFFSETS = 1, 2
+NAMES = {KV_OFFSETS: "kv_offsets", Q_OFFSETS: "q_offsets"}
+SEQUENCE_BITS = 32
 
 
 @cache
@@ -31,8 +32,8 @@ def word() -> torch.Tensor:
 def complaint() -> str:
     """Return what was found wrong, in words; empty if nothing was."""
     found = int(word()) if word.cache_info().currsize else 0
-    name = NAMES.get(found >> _SEQUENCE_BITS, "")
-    return f"{name} are wrong at sequence {found & (1 << _SEQUENCE_BITS) - 1}" if name else ""
+    name = NAMES.get(found >> SEQUENCE_BITS, "")
+    return f"{name} are wrong at sequence {found & (1 << SEQUENCE_BITS) - 1}" if name else ""
 
 
 @contextlib.contextmanager

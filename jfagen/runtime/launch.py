@@ -36,10 +36,8 @@ class Launcher:
         """Remember the kernel; nothing is compiled yet."""
         self._kernel = kernel
         self._constant = [parameter.is_constexpr for parameter in kernel.params]
-        self._plain = [
-            parameter.do_not_specialize or parameter.do_not_specialize_on_alignment
-            for parameter in kernel.params
-        ]
+        self._plain = [parameter.do_not_specialize for parameter in kernel.params]
+        self._loose = [parameter.do_not_specialize_on_alignment for parameter in kernel.params]
         self._compiled: dict[tuple[object, ...], Any] = {}
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
@@ -47,7 +45,7 @@ class Launcher:
         return partial(self._launch, grid)
 
     def _launch(self, grid: tuple[int, ...], *args: Any, **options: Any) -> None:  # noqa: ANN401
-        kinds = map(_kind, args, self._constant, self._plain)
+        kinds = map(_kind, args, self._constant, self._plain, self._loose)
         key = (torch.cuda.current_device(), *kinds, *options.items())
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -57,15 +55,15 @@ class Launcher:
             compiled[(*grid, 1, 1)[:3]](*args)
 
 
-def _kind(argument: Any, constant: bool, plain: bool) -> object:  # noqa: ANN401
+def _kind(argument: Any, constant: bool, plain: bool, loose: bool) -> object:  # noqa: ANN401
     """Return all that a compiled kernel knows of an argument."""
     if constant:
         return argument
     if isinstance(argument, torch.Tensor):
-        return argument.dtype, plain or argument.data_ptr() % _DIVISOR == 0
+        return argument.dtype, plain or loose or argument.data_ptr() % _DIVISOR == 0
     if isinstance(argument, int) and not isinstance(argument, bool):
         wide = not -MOST_ROWS - 1 <= argument <= MOST_ROWS
-        return wide if plain else (wide, argument == 1, argument % _DIVISOR == 0)
+        return wide if plain else (wide, argument == 1, not loose and argument % _DIVISOR == 0)
     if isinstance(argument, TensorDescriptor):
         return argument.base.dtype, tuple(argument.block_shape)
     return type(argument)

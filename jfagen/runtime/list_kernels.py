@@ -8,18 +8,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-#: As in `complaint.NAMES`.
-WHOSE_KV = tl.constexpr(1)
-WHOSE_Q = tl.constexpr(2)
+from .complaint import KV_OFFSETS, Q_OFFSETS, SEQUENCE_BITS
+
+WHOSE_KV = tl.constexpr(KV_OFFSETS)
+WHOSE_Q = tl.constexpr(Q_OFFSETS)
+SHIFT = tl.constexpr(SEQUENCE_BITS)
 
 
 @triton.jit
-def run(instruction: tl.constexpr):  # noqa: ANN201
+def execute(instruction: tl.constexpr):  # noqa: ANN201
     """Let every thread execute an instruction of PTX without operands."""
     tl.inline_asm_elementwise(
         "{ " + instruction + " mov.s32 $0, $1; }",
         "=r,r",
-        [tl.full((128,), 0, tl.int32)],
+        [tl.full((128,), 0, tl.int32)],  # one element for each thread of the 4 warps
         dtype=tl.int32,
         is_pure=False,
         pack=1,
@@ -34,11 +36,11 @@ def stop_if(flag, word, WHOSE: tl.constexpr, sequence):  # noqa: ANN001, ANN201
             tl.device_print("jfagen: kv_offsets are wrong at sequence", sequence)
         else:
             tl.device_print("jfagen: q_offsets are wrong at sequence", sequence)
-        tl.store(word, sequence.to(tl.int64) + (WHOSE << 32))
+        tl.store(word, sequence.to(tl.int64) + (WHOSE << SHIFT))
         # One thread stores; none may trap before the word has reached the host.
-        run("membar.sys;")
+        execute("membar.sys;")
         tl.debug_barrier()
-        run("trap;")
+        execute("trap;")
 
 
 @triton.jit

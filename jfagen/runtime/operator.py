@@ -56,7 +56,8 @@ def compute(
     kernel = load(Wanted(schedule, q_offsets is not None, q.shape[2], q.dtype))
     if not tiles:
         totals = {"total_keys": k.shape[0], "total_queries": total_queries}
-        tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
+        with device_errors():
+            tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
     if not tiles or not q.shape[0] or not k.shape[0]:
         out, lse = _empty(q, kv_offsets, q_offsets)
         return out.zero_(), lse.fill_(float("-inf"))

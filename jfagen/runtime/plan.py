@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from . import arguments
+from .complaint import device_errors
 from .kernels import Wanted, forward_schedule, load
 from .tiles import list_tiles
 
@@ -44,8 +45,8 @@ def plan(
         total_queries: rows of q; needed with `q_offsets`, of no use without.
         total_keys: rows of k, against which the last offset is held. Without it nobody notices on
             a GPU that offsets end past the rows of k.
-        check: look at the values of the offsets too. On a GPU wrong ones stop the process with a
-            message (a device-side trap), since nobody waits for the answer.
+        check: look at the values of the offsets too. On a GPU wrong ones trap, since nobody waits
+            for the answer; the sequence is said where the trap is noticed, or at the end.
 
     Raises:
         TypeError, ValueError: as `attention`.
@@ -69,6 +70,7 @@ def plan(
         # All instances of a schedule take the same list.
         kernel = load(Wanted(schedule, q_offsets is not None, 128, torch.bfloat16))
         totals = {"total_keys": total_keys, "total_queries": total_queries}
-        tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
+        with device_errors():
+            tiles = list_tiles(kernel, kv_offsets, q_offsets, **totals, check=check)
     held = total_keys if check else None
     return Plan(kv_offsets.numel() - 1, total_queries, held, tiles)

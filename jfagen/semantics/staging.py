@@ -189,7 +189,9 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
 
 def _direct(context: Context, op: Op) -> Op | None:
     """Return an op as it is without slices, out of registers; None if it has to have them."""
-    return op.direct if context.target.joins else None
+    if not (op.direct and context.target.joins):
+        return None
+    return replace(op, points=op.direct, staged=False, direct=())
 
 
 def _holds_a_value(context: Context, staged: StagedOp, buffer: Buffer) -> None:
