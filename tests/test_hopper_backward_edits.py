@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from builders import compiled, compiled_text, edited
 
 from jfagen.diagnostics import CompileError, render_all
 from jfagen.machine.trial import Problem, run_trial
-from jfagen.readback import verify_text
+from jfagen.readback import ReadbackError, verify_text
 from jfagen.toolchain import compile_text
 
 COMMENT = "  # p's registers are free before st claims more"
 LOOP = f"""peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dq[g][j-1]  wait dv[g][j]  dk[g][j]  st[g][j+1]{COMMENT}
-      reduce_dq[g][j-1]  # straight from registers"""
+      reduce_dq[g][j-1]
+"""
 SIMPLE = """peel  st[g][j]  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dq[g][j]  dk[g][j]
-      reduce_dq[g][j]"""
+      reduce_dq[g][j]
+"""
 EARLY = """peel  dpt[g][j]  probs[g][j]  dv[g][j]  dscores[g][j]
       dk[g][j]  wait dv[g][j]  dq[g][j]  st[g][j+1]
-      reduce_dq[g][j]"""
+      reduce_dq[g][j]
+"""
 REGION = "region sent[g] { dv_out over dk_out }"
 #: dq through a slice in SMEM and TMA, which lies where dv and dk leave later.
 STAGED = (
     (
-        "reduce_dq[g][j-1]  #",
-        "reduce_dq[g][j-1] in slices of 64 (32 if head_dim 64) through stage  #",
+        "reduce_dq[g][j-1]\n",
+        "reduce_dq[g][j-1] in slices of 64 (32 if head_dim 64) through stage\n",
     ),
     ("  smem dv_out[g]", "  smem stage[g]  : f32[m, d/2]\n  smem dv_out[g]"),
     (REGION, "region sent[g] { stage over dv_out over dk_out }"),
@@ -114,6 +119,27 @@ def test_results_apart_do_not_fit():
     assert "shared memory needs 264,384 bytes" in said
 
 
+def test_a_stage_without_a_place_is_refused_and_every_help_mends_it():
+    said = refusal(*STAGED[:2])
+    assert "shared memory needs 264,384 bytes" in said
+    joined = [f"dv_out over dk_out over {name}" for name in ("k", "v", "stage")]
+    for words in joined:
+        assert f"help: write `region sent[g] {{ {words} }}`: it saves 32,768 bytes" in said
+        compiled("hopper/bwd", *STAGED[:2], (REGION, f"region sent[g] {{ {words} }}"))
+    assert said.rstrip().endswith("help: `do` and `delta` fit with `depth 1`")
+    depths = (
+        ("smem do        : dtype[m, d]  depth 3", "smem do        : dtype[m, d]"),
+        ("smem delta     : f32[m]  depth 3", "smem delta     : f32[m]"),
+    )
+    compiled("hopper/bwd", *STAGED[:2], *depths)
+
+
+def test_slices_of_what_lies_in_registers_say_why_they_are_whole():
+    said = refusal((STAGED[0][0], STAGED[0][1].replace("64 (32", "32 (32")), *STAGED[1:])
+    assert "slices of 32 columns of `dq`, which is 64 wide" in said
+    assert "note: from registers a tile goes out whole, as its threads hold it" in said
+
+
 def test_a_stage_that_nothing_goes_through_is_refused():
     said = refusal(STAGED[1])
     assert said.startswith("error[unknown-value]: there is no value `stage`"), said
@@ -160,15 +186,46 @@ LAST_ADD = "add_rows(dq, flat_part(block, head, heads, g), dq_acc)\n            
     [
         (ADD, "tl.store(dq + numbers, flat_rows(dq_acc))", "global store accumulating `dq`"),
         (LAST_ADD, "# finish_dv", "global store accumulating `dq`"),
+        (ADD, ADD.replace('relaxed"', 'relaxed", scope="cta"'), "are not seen by others"),
     ],
 )
 def test_an_add_that_is_none_or_is_left_out_is_noticed_in_the_text(written, instead, said):
     one = compiled("hopper/bwd")
     assert one.kernel.text.count(written) == 1
-    found = verify_text(
-        one.plan, one.placement, one.sync, one.kernel.text.replace(written, instead)
-    )
-    assert any(said in finding.message for finding in found), found
+    text = one.kernel.text.replace(written, instead)
+    try:
+        found = [one.message for one in verify_text(one.plan, one.placement, one.sync, text)]
+    except ReadbackError as error:
+        found = [error.message]
+    assert any(said in message for message in found), found
+
+
+LAPS = {
+    "the first step": "# full steps: no mask",
+    "full steps: no mask": "# the masked tail",
+    "the masked tail": "# the last step",
+    "the last step": "# what the last step leaves",
+}
+ACTION = re.compile(r"( *)(?:\w+ = )?(?:tlx\.(?!local_load)\w+|add_rows)\(.*\)\n")
+
+
+@pytest.mark.parametrize("lap", LAPS)
+def test_every_action_of_every_kind_of_lap_is_held_to_the_schedule(lap):
+    """Laps with and without a mask are different lines; one kind was once not looked at."""
+    one = compiled("hopper/bwd")
+    text = one.kernel.text
+    start, stop = text.index(f"# {lap}\n"), text.index(LAPS[lap])
+    actions = [
+        found for found in ACTION.finditer(text, start, stop) if "local_trans" not in found[0]
+    ]
+    assert len(actions) > 12
+    for found in actions:
+        broken = f"{text[: found.start()]}{found[1]}pass\n{text[found.end() :]}"
+        try:
+            noticed = verify_text(one.plan, one.placement, one.sync, broken)
+        except ReadbackError:
+            continue
+        assert noticed, found[0]
 
 
 @pytest.mark.slow

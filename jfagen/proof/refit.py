@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..algorithm import Engine
+from ..diagnostics import quoted
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
@@ -29,9 +31,9 @@ def columns_helps(subject: Subject) -> tuple[str, ...]:
         if _columns_fit(replace(program, regions=others), limit):
             name = f"`region {region.name}`"
             helps.append(f"drop {name}: the packer then finds an overlap that fits and is legal")
-    for changed, buffer, depth in _shallower(program, Storage.TMEM):
+    for changed, rings, depth in _shallower(program, Storage.TMEM):
         if _columns_fit(changed, limit):
-            helps.append(f"`{buffer.name}` fits with `depth {depth}`")
+            helps.append(_fits(rings, depth))
             break
     return tuple(helps) or (_SMALLER,)
 
@@ -50,15 +52,37 @@ def legal_placement(program: Program) -> Placement | None:
     return placement
 
 
-def _shallower(program: Program, storage: Storage) -> Iterator[tuple[Program, Buffer, int]]:
-    """Yield the program with one ring shallower, the ring and its depth, deepest first."""
+def _shallower(
+    program: Program, storage: Storage
+) -> Iterator[tuple[Program, tuple[Buffer, ...], int]]:
+    """Yield the program with one ring shallower, the ring and its depth, deepest first.
+
+    Rings whose loads land on one barrier have one depth: they come together.
+    """
     shared = {leaf.buffer for region in program.regions for leaf in leaves(region.tree)}
     for buffer in program.buffers:
-        if buffer.storage is storage and buffer.name not in shared:
+        rings = _landing_together(program, buffer)
+        if buffer.storage is storage and buffer is rings[0] and buffer.name not in shared:
             for depth in range(buffer.depth - 1, 0, -1):
-                less = replace(buffer, depth=depth)
-                buffers = tuple(less if other is buffer else other for other in program.buffers)
-                yield replace(program, buffers=buffers), buffer, depth
+                less = {ring.name: replace(ring, depth=depth) for ring in rings}
+                buffers = tuple(less.get(other.name, other) for other in program.buffers)
+                yield replace(program, buffers=buffers), rings, depth
+
+
+def _landing_together(program: Program, buffer: Buffer) -> tuple[Buffer, ...]:
+    """Return the buffers whose loads land on one barrier with those of a buffer, and itself."""
+    barrier_of = {
+        program.holder(access.value).name: use.lands_with or use.op.name
+        for role_program in program.role_programs
+        for use in role_program.uses()
+        for access in (use.op.accesses() if use.op.engine is Engine.LOAD else ())
+    }
+    barrier = barrier_of.get(buffer.name)
+    return tuple(
+        other
+        for other in program.buffers
+        if other is buffer or (barrier is not None and barrier_of.get(other.name) == barrier)
+    )
 
 
 def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
@@ -78,14 +102,45 @@ def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
                 f"{saved:,} bytes, and the next `{host.holds[0]}` waits until `{guest.name}` has "
                 "been read"
             )
+    helps += _larger_regions(program, excess)
     done: set[str] = set()
-    for changed, buffer, depth in _shallower(program, Storage.SMEM):
-        less = (buffer.depth - depth) * buffer.bytes * copies(program, buffer) // buffer.depth
-        if less >= excess and buffer.name not in done:
-            done.add(buffer.name)  # what is shallower still waits more and fits no better
+    for changed, rings, depth in _shallower(program, Storage.SMEM):
+        less = sum((r.depth - depth) * r.bytes * copies(program, r) // r.depth for r in rings)
+        if less >= excess and rings[0].name not in done:
+            done.add(rings[0].name)  # what is shallower still waits more and fits no better
             if legal_placement(changed) is not None:
-                helps.append(f"`{buffer.name}` fits with `depth {depth}`")
+                helps.append(_fits(rings, depth))
     return tuple(helps) or (_SMALLER,)
+
+
+def _fits(rings: tuple[Buffer, ...], depth: int) -> str:
+    names = quoted([ring.name for ring in rings], "and")
+    return f"{names} {'fits' if len(rings) == 1 else 'fit'} with `depth {depth}`"
+
+
+def _larger_regions(program: Program, excess: int) -> Iterator[str]:
+    """Yield regions that one more buffer can join, whose place is then saved."""
+    taken = {leaf.buffer for region in program.regions for leaf in leaves(region.tree)}
+    for region in program.regions:
+        inside = [program.buffer(leaf.buffer) for leaf in leaves(region.tree)]
+        if not isinstance(region.tree, Over) or len(inside) != len(region.tree.parts):
+            continue
+        sizes = {(b.bytes, b.depth, b.grouped) for b in inside}
+        for guest in program.buffers:
+            saved = guest.bytes * copies(program, guest)
+            like = sizes == {(guest.bytes, guest.depth, guest.grouped)}
+            if guest.name in taken or guest.storage is not Storage.SMEM or not like:
+                continue
+            joined = Over(parts=(*region.tree.parts, Leaf(buffer=guest.name, span=guest.span)))
+            regions = tuple(
+                replace(one, tree=joined) if one is region else one for one in program.regions
+            )
+            if saved >= excess and legal_placement(replace(program, regions=regions)) is not None:
+                parts = " over ".join(b.name for b in (*inside, guest))
+                group = f"[{program.tile.group_symbol}]" if guest.grouped else ""
+                yield (
+                    f"write `region {region.name}{group} {{ {parts} }}`: it saves {saved:,} bytes"
+                )
 
 
 def _region_names(guest: Buffer) -> tuple[str, ...]:

@@ -140,8 +140,13 @@ class Language:
         """Record a store to global memory."""
         self._recorder.act(ActionKind.GLOBAL, tensor=pointer.name)
 
-    def atomic_add(self, pointer: Pointer, val: object, sem: str = "acq_rel") -> None:
-        """Record adds to global memory."""
+    def atomic_add(
+        self, pointer: Pointer, val: object, sem: str = "acq_rel", scope: str = "gpu"
+    ) -> None:
+        """Record adds to global memory, which every CTA must see."""
+        if scope == "cta":
+            said = f"adds to `{pointer.name}` with the scope of a CTA are not seen by others"
+            raise ReadbackError(said, self._recorder.line())
         self._recorder.act(ActionKind.GLOBAL, tensor=pointer.name, accumulates=True)
 
 

@@ -22,10 +22,11 @@ def verify_text(plan: Plan, placement: Placement, sync: SyncPlan, text: str) -> 
     kernel = parse_kernel(text)
     many = steady_steps(plan)
     single = plan.program.tiles.next is NextTile.NONE
-    sequences = ((many,), (1,)) if single else ((many, 0, many), (1, 1, 1))
+    long, short = ((many,), (1,)) if single else ((many, 0, many), (1, 1, 1))
     found: list[Finding] = []
-    for full, trips in enumerate(sequences):
-        trace = kernel.trace(trips, full=bool(full))
+    # Laps with and without a mask are different lines of the text.
+    for trips, full in ((long, False), (long, True), (short, True)):
+        trace = kernel.trace(trips, full=full)
         found += [
             Finding(compare.ID, (difference.line,), difference.message)
             for difference in compare.differences(plan, placement, sync, trace)

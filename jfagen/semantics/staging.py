@@ -44,6 +44,10 @@ class StagedOp:
     width: int
 
 
+#: Why there is one width only where a tile lies in registers.
+_WHOLE = "from registers a tile goes out whole, as its threads hold it"
+
+
 def staged_ops(context: Context) -> tuple[StagedOp, ...]:
     """Return every op that the schedule sends out in slices; what is wrong is told elsewhere."""
     algorithm = context.algorithm
@@ -111,6 +115,7 @@ def _check_slices(context: Context, staged: StagedOp) -> None:
             "bad-slices",
             f"slices of {staged.columns} columns of `{staged.source.name}`, which is {width} wide",
             context.chosen(node.width).span,
+            notes=(Note(message=_WHOLE),) if context.target.joins else (),
             helps=(f"write {listed(map(str, legal))}",),
         )
         return
