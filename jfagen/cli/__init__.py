@@ -16,6 +16,7 @@ from ..driver import NoSuchSchedule
 from .balance import balance
 from .build import build
 from .check import check
+from .diff import diff
 from .explain import explain
 from .fmt import fmt_command
 from .streams import colored, ended_by_pipe, flush, say
@@ -57,6 +58,7 @@ def _lazy_commands() -> None:
     app.command()(run)
     app.command("compile")(compile_command)
     app.command()(explain)
+    app.command()(diff)
     app.command("fmt")(fmt_command)
     app.command()(bench)
     app.command("profile")(profile_command)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from .collisions import clashes
 from .kernel import Emitted, emit, text_digest, written_digest
-from .tables import aligned, barrier_table, memory_map
+from .tables import (
+    aligned,
+    barrier_table,
+    end_words,
+    memory_map,
+    number_words,
+    phase_words,
+    span_text,
+)
 
 __all__ = [
     "Emitted",
@@ -12,7 +20,11 @@ __all__ = [
     "barrier_table",
     "clashes",
     "emit",
+    "end_words",
     "memory_map",
+    "number_words",
+    "phase_words",
+    "span_text",
     "text_digest",
     "written_digest",
 ]

@@ -84,10 +84,10 @@ def barrier_table(plan: Plan, sync: SyncPlan) -> list[str]:
         rows.append(
             [
                 channel.name,
-                _number(channel),
+                number_words(channel),
                 phase_words(channel),
-                _ends(plan, channel, channel.signals),
-                _ends(plan, channel, channel.waits),
+                end_words(plan, channel, channel.signals),
+                end_words(plan, channel, channel.waits),
             ]
         )
     return aligned(rows)
@@ -113,22 +113,23 @@ def phase_words(channel: Channel) -> str:
             return f"{channel.arrivals} arrival{'s' * (channel.arrivals > 1)}"
 
 
-def _number(channel: Channel) -> str:
+def number_words(channel: Channel) -> str:
+    """Return how many barriers an array has: groups, slots and slices."""
     factors = [len(channel.groups), channel.slots, channel.slices]
     shown = [str(factor) for factor in factors if factor > 1]
     return " x ".join(shown) or "1"
 
 
-def _ends(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
+def end_words(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
     """Return who signals or waits: each role once, with its ops; slices are told by the number."""
     found: dict[str, dict[str, None]] = {}
     for end in ends:
         role = plan.at(end.site).role.name
-        found.setdefault(role, {})[_end_words(plan, channel, end, ends)] = None
+        found.setdefault(role, {})[_one_end(plan, channel, end, ends)] = None
     return "; ".join(f"{role}: {', '.join(words)}" for role, words in found.items())
 
 
-def _end_words(plan: Plan, channel: Channel, end: End, ends: tuple[End, ...]) -> str:
+def _one_end(plan: Plan, channel: Channel, end: End, ends: tuple[End, ...]) -> str:
     groups = plan.program.tile.groups
     alike = [one for one in ends if replace(one, site=end.site) == end and _is_like(one, end)]
     single = len(channel.groups) > 1 or len(alike) == groups

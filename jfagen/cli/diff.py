@@ -1,0 +1,92 @@
+"""`jfagen diff`: what changed between two schedules, in words, in figures and in the kernel."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from enum import StrEnum
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..diagnostics import CompileError, Diagnostic, SourceFile
+from ..driver import compile_source, find_schedule, shown_path
+from ..review import Facts, compare, facts_of
+from ..review.report import as_json, as_markdown, as_text
+from ..review.revision import NoSuchRevision, source_at
+from .inputs import wrong_call
+
+
+class Format(StrEnum):
+    """How the comparison is printed."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def diff(
+    before: Annotated[
+        str, typer.Argument(help="A schedule; the one before, if there are two.", metavar="A")
+    ],
+    after: Annotated[
+        str | None,
+        typer.Argument(help="The schedule after it; A today if left out.", metavar="[B]"),
+    ] = None,
+    rev: Annotated[
+        str | None,
+        typer.Option(
+            "--rev",
+            metavar="REV[..REV]",
+            help="Compare A as it was at a revision of git with A today, or at a second one; "
+            "HEAD if there is no B.",
+        ),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="What is printed.")] = Format.TEXT,
+) -> None:
+    """Say what changed between two schedules: roles, buffers, barriers, figures, kernel lines."""
+    pair = _sources(before, after, rev)
+    found = compare(*_both_facts(*pair))
+    print_as = {Format.TEXT: as_text, Format.MARKDOWN: as_markdown, Format.JSON: as_json}
+    typer.echo(print_as[format](found).rstrip("\n"))
+
+
+def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFile, SourceFile]:
+    """Return the two texts, named apart."""
+    if after is not None and rev is not None:
+        raise wrong_call("give a second schedule or `--rev`, not both")
+    if after is not None:
+        first, second = (find_schedule(name) for name in (before, after))
+        same = shown_path(first) == shown_path(second)
+        shown = (str(first), str(second)) if same else (shown_path(first), shown_path(second))
+        return SourceFile.from_path(first, shown[0]), SourceFile.from_path(second, shown[1])
+    path = Path(before) if rev and ".." in rev else find_schedule(before)
+    old, dots, new = (rev or "HEAD").partition("..")
+    try:
+        was = source_at(path, old, f"{path.name}@{old}")
+        if dots:
+            return was, source_at(path, new or "HEAD", f"{path.name}@{new or 'HEAD'}")
+    except NoSuchRevision as error:
+        raise wrong_call(error.message) from None
+    return was, SourceFile.from_path(path, shown_path(path))
+
+
+def _both_facts(before: SourceFile, after: SourceFile) -> tuple[Facts, Facts]:
+    """Compile both, one of them in a process of its own."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("fork")) as pool:
+        other = pool.submit(_facts, before)
+        mine = _facts(after)
+        theirs = other.result()
+    wrong = [found for made in (theirs, mine) if not isinstance(made, Facts) for found in made]
+    if isinstance(theirs, Facts) and isinstance(mine, Facts):
+        return theirs, mine
+    raise CompileError(wrong)
+
+
+def _facts(source: SourceFile) -> Facts | list[Diagnostic]:
+    """Return the facts of a schedule, or why there are none."""
+    try:
+        return facts_of(compile_source(source), source.path)
+    except CompileError as error:
+        return list(error.diagnostics)

@@ -1,0 +1,77 @@
+"""Two schedules held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .barrier_changes import barrier_changes
+from .changes import Change, Comparison, Delta, Part
+from .facts import Facts
+from .kernel_lines import section_diffs
+from .memory_changes import buffer_changes, place_changes
+from .pairing import pair
+from .role_changes import role_changes
+
+#: Settings that say where tiles and steps come from; all others are the kernel's.
+_TILES = ("start of the steps", "order of the tiles", "next tile", "asked for by")
+
+
+def compare(
+    before: Facts,
+    after: Facts,
+    measured: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {}),
+) -> Comparison:
+    """Return what differs.
+
+    Args:
+        before: the facts of the first schedule.
+        after: those of the second.
+        measured: figure -> value of the two compiled kernels; empty if they were not compiled.
+    """
+    pairing = pair(before, after)
+    changes = [
+        *_settings(before, after),
+        *role_changes(before, after, pairing),
+        *buffer_changes(before, after, pairing),
+        *place_changes(before, after, pairing),
+        *barrier_changes(before, after, pairing),
+    ]
+    order = list(Part)
+    return Comparison(
+        before=before.title,
+        after=after.title,
+        changes=tuple(sorted(changes, key=lambda change: order.index(change.part))),
+        figures=_deltas(before.resources | _registers(before), after.resources | _registers(after)),
+        measured=_deltas(*measured),
+        rules={
+            rule: (before.verdicts.get(rule, "-"), after.verdicts.get(rule, "-"))
+            for rule in {**before.verdicts, **after.verdicts}
+        },
+        sections=section_diffs(before.text, after.text, pairing),
+    )
+
+
+def _settings(before: Facts, after: Facts) -> Iterator[Change]:
+    if before.kernel != after.kernel:
+        words = f"was called `{before.kernel}`"
+        yield Change(part=Part.KERNEL, name=after.kernel, words=words)
+    for name, value in after.settings.items():
+        if (old := before.settings.get(name)) != value:
+            part = Part.TILES if name in _TILES else Part.KERNEL
+            yield Change(part=part, name=name, words=f"{old} -> {value}")
+
+
+def _registers(facts: Facts) -> dict[str, int]:
+    return {
+        "registers, of all threads": sum(
+            r.registers * r.warps * 32 * r.replicas for r in facts.roles
+        )
+    }
+
+
+def _deltas(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Delta, ...]:
+    return tuple(
+        Delta(name=name, before=before.get(name), after=after.get(name))
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    )

@@ -1,0 +1,253 @@
+"""What a compiled schedule is, as plain facts that can be compared and sent between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ..emit import end_words, number_words, phase_words, span_text
+from ..semantics.program import GroupRef, OpUse, Program, RoleProgram
+from ..types import Storage
+
+if TYPE_CHECKING:
+    from ..driver import Compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpFact:
+    """One op of a role.
+
+    Attributes:
+        name: of the op.
+        words: as the schedule says it.
+        groups: which it runs for; empty if it has none.
+        offset: steps that it is ahead of the loop; a lag is negative.
+        how: what else the schedule says of it: its slices, its turn, the barrier that it shares.
+    """
+
+    name: str
+    words: str
+    groups: tuple[int, ...]
+    offset: int
+    how: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleFact:
+    """One role.
+
+    Attributes:
+        warps: of one replica.
+        registers: of one thread, those of the default role as derived.
+        replicas: how many there are.
+        default: whether it gets what registers are left.
+        before, loop, after: its ops ahead of the loop, in it and behind it.
+        peel: whether its loop is split so that the mask test leaves the main part.
+    """
+
+    name: str
+    warps: int
+    registers: int
+    replicas: int
+    default: bool
+    before: tuple[OpFact, ...]
+    loop: tuple[OpFact, ...]
+    after: tuple[OpFact, ...]
+    peel: bool
+
+    @property
+    def ops(self) -> tuple[OpFact, ...]:
+        """Return all ops in order."""
+        return self.before + self.loop + self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferFact:
+    """One buffer.
+
+    Attributes:
+        storage: `SMEM`, `TMEM` or `registers`.
+        tile: type and dimensions, for example `bf16[n, d]`.
+        depth: slots of its ring.
+        slices: in how many it is handed over.
+        holds: the values that take turns in it.
+        place: its columns or bytes, one range for every slot and group; empty for registers.
+    """
+
+    name: str
+    storage: str
+    tile: str
+    depth: int
+    slices: int
+    holds: tuple[str, ...]
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFact:
+    """One array of barriers, in the words of the barrier table.
+
+    Attributes:
+        key: what it is, whatever the names are: its kind, the values that it guards, its ops.
+    """
+
+    key: tuple[str, ...]
+    name: str
+    number: str
+    phase: str
+    arrives: str
+    waits: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that a comparison looks at.
+
+    Attributes:
+        title: how the schedule is called in headings.
+        kernel: name of the kernel function.
+        settings: what the schedule says of the whole kernel, word by word.
+        shares: pairs of buffers that lie over each other, sorted.
+        resources: figure -> value, in the order of the status block.
+        verdicts: rule -> how it holds: `proved` or `enumerated`.
+        loop: the loop variable.
+        text: of the kernel.
+    """
+
+    title: str
+    kernel: str
+    settings: dict[str, str]
+    roles: tuple[RoleFact, ...]
+    buffers: tuple[BufferFact, ...]
+    shares: tuple[tuple[str, str], ...]
+    channels: tuple[ChannelFact, ...]
+    resources: dict[str, int]
+    verdicts: dict[str, str]
+    loop: str
+    text: str
+
+
+_STORAGES = {Storage.SMEM: "SMEM", Storage.TMEM: "TMEM", Storage.REG: "registers"}
+
+
+def facts_of(compiled: Compiled, title: str) -> Facts:
+    """Return the facts of a compiled schedule."""
+    program, resources = compiled.program, compiled.resources
+    figures = {
+        "SMEM, bytes": resources.smem_bytes,
+        "TMEM, columns": resources.tmem_columns,
+        "threads": resources.threads,
+        "barriers": resources.barriers,
+        "barriers that nothing needs": 0,  # channels are the transitive reduction: never any
+    }
+    return Facts(
+        title=title,
+        kernel=program.name,
+        settings=_settings(program),
+        roles=tuple(_role(rp, resources.registers) for rp in program.role_programs),
+        buffers=tuple(_buffers(compiled)),
+        shares=tuple(_shares(compiled)),
+        channels=tuple(_channels(compiled)),
+        resources=figures,
+        verdicts={rule: verdict.word for rule, verdict in compiled.proof.verdicts.items()},
+        loop=program.loop_symbol,
+        text=compiled.kernel.text,
+    )
+
+
+def _settings(program: Program) -> dict[str, str]:
+    problem, tile, tiles = program.problem, program.tile, program.tiles
+    groups = f" in {tile.groups} groups" if tile.groups > 1 else ""
+    by_groups = {"m": "", "n": "", tile.group_dim: groups}
+    return {
+        "algorithm": program.algorithm.name,
+        "target": program.target.name,
+        "head_dim": str(problem.head_dim),
+        "dtype": str(problem.dtype),
+        "q": str(problem.q),
+        "mask": problem.mask,
+        "tile m": f"{tile.m}{by_groups['m']}",
+        "tile n": f"{tile.n}{by_groups['n']}",
+        "start of the steps": "every CTA elsewhere" if program.staggered else "the first one",
+        "order of the tiles": str(tiles.order).replace("_", " "),
+        "next tile": str(tiles.next).replace("_", " "),
+        "asked for by": tiles.asker or "nobody",
+    }
+
+
+def _role(role_program: RoleProgram, registers: dict[str, int]) -> RoleFact:
+    role = role_program.role
+    return RoleFact(
+        name=role.name,
+        warps=role.warps,
+        registers=registers[role.name],
+        replicas=role.replicas,
+        default=role.default,
+        before=tuple(map(_op, role_program.before)),
+        loop=tuple(map(_op, role_program.loop)),
+        after=tuple(map(_op, role_program.after)),
+        peel=role_program.peel,
+    )
+
+
+def _op(use: OpUse) -> OpFact:
+    how: list[str] = []
+    if use.staging is not None:
+        held = f", the last {use.staging.hold} held" if use.staging.hold else ""
+        how.append(f"in {use.staging.pieces} slices through `{use.staging.buffer}`{held}")
+    if use.turn >= 0:
+        how.append(f"in turn {use.turn + 1}")
+    if use.lands_with not in ("", use.op.name):
+        how.append(f"on the barrier of `{use.lands_with}`")
+    how += [f"waits for `{name}`" for name, _ in use.settles]
+    groups = () if use.group_ref is GroupRef.NONE else use.groups
+    return OpFact(
+        name=use.op.name, words=use.span.text, groups=groups, offset=use.offset, how=tuple(how)
+    )
+
+
+def _buffers(compiled: Compiled) -> Iterator[BufferFact]:
+    for buffer in compiled.program.buffers:
+        yield BufferFact(
+            name=buffer.name,
+            storage=_STORAGES[buffer.storage],
+            tile=f"{buffer.dtype}[{', '.join(buffer.symbols)}]{' of each group' * buffer.grouped}",
+            depth=buffer.depth,
+            slices=buffer.slices,
+            holds=buffer.holds,
+            place=_place(compiled, buffer.name),
+        )
+
+
+def _place(compiled: Compiled, name: str) -> str:
+    """Return the range that a buffer's first slot takes, counted from the first buffer."""
+    placement = compiled.placement
+    extent = placement.layout.extents.get(name)
+    if extent is None:
+        return ""
+    first = placement.first[extent.root]
+    return span_text(first + extent.start, first + extent.stop)
+
+
+def _shares(compiled: Compiled) -> Iterator[tuple[str, str]]:
+    extents = compiled.placement.layout.extents
+    for one, other in combinations(sorted(extents), 2):
+        if extents[one].overlaps(extents[other]):
+            yield one, other
+
+
+def _channels(compiled: Compiled) -> Iterator[ChannelFact]:
+    plan, program = compiled.plan, compiled.program
+    for channel in compiled.sync.channels:
+        held = [value for name in channel.buffers for value in program.buffer(name).holds]
+        ops = [end.site.op for end in (*channel.signals, *channel.waits)]
+        yield ChannelFact(
+            key=(str(channel.kind), *held, *(ops if str(channel.kind) == "after" else ())),
+            name=channel.name,
+            number=number_words(channel),
+            phase=phase_words(channel),
+            arrives=end_words(plan, channel, channel.signals),
+            waits=end_words(plan, channel, channel.waits),
+        )

@@ -1,0 +1,57 @@
+"""Which role and which buffer of one schedule is which of another, whatever they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .facts import BufferFact, Facts, RoleFact
+
+Named = TypeVar("Named", RoleFact, BufferFact)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Names of the first schedule -> names of the second, where both have such a thing."""
+
+    roles: dict[str, str]
+    buffers: dict[str, str]
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Return the names that changed."""
+        both = self.roles | self.buffers
+        return {old: new for old, new in both.items() if old != new}
+
+    def translate(self, words: str) -> str:
+        """Return words of the first schedule with the names of the second."""
+        renamed = self.renamed
+        if not renamed:
+            return words
+        known = "|".join(sorted(map(re.escape, renamed), key=len, reverse=True))
+        return re.sub(rf"\b({known})\b", lambda found: renamed[found[1]], words)
+
+
+def pair(before: Facts, after: Facts) -> Pairing:
+    """Return who is who: by name, and among those left by their ops, or by what they hold."""
+    roles = _pair(before.roles, after.roles, lambda role: frozenset(op.name for op in role.ops))
+    buffers = _pair(before.buffers, after.buffers, lambda buffer: buffer.holds)
+    return Pairing(roles, buffers)
+
+
+def _pair(
+    before: Sequence[Named], after: Sequence[Named], nature: Callable[[Named], Hashable]
+) -> dict[str, str]:
+    names = {one.name for one in after}
+    found = {one.name: one.name for one in before if one.name in names}
+    left = [one for one in after if one.name not in found]
+    for one in before:
+        if one.name in found or not nature(one):
+            continue
+        like = [other for other in left if nature(other) == nature(one)]
+        if len(like) == 1:
+            found[one.name] = like[0].name
+            left.remove(like[0])
+    return found
