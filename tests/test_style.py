@@ -38,7 +38,7 @@ LAYERS = [
     ("emit",),
     ("readback",),
     ("driver",),
-    ("explain",),
+    ("explain", "review"),
 ]
 
 

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -50,20 +50,20 @@ def compile_command(
 ) -> None:
     """Compile a kernel to PTX and cubin without a GPU, and print what the hardware will see."""
     if file.endswith(".py") and not Path(file).is_file():
-        _fail([Finding(id="no-such-file", message=f"there is no file `{file}`")], _WRONG_CALL)
+        fail([Finding(id="no-such-file", message=f"there is no file `{file}`")], _WRONG_CALL)
     name = Path(file).stem
     try:
         text = _text(file)
-        with _progress(f"compiling {name}"):
+        with progress(f"compiling {name}"):
             compiled = compile_text(text, arch=arch, name=name, timeout_seconds=timeout)
     except (ToolchainMissing, CompileFailed) as error:
         if format is Format.JSON:
             typer.echo(failure_as_json(error.finding))
         missing = isinstance(error, ToolchainMissing) or error.finding.id in _CALL_FINDINGS
-        _fail([error.finding], _WRONG_CALL if missing else _WRONG_SCHEDULE)
+        fail([error.finding], _WRONG_CALL if missing else _WRONG_SCHEDULE)
     typer.echo(as_json(compiled) if format is Format.JSON else as_text(compiled))
     if compiled.findings:
-        _fail(compiled.findings, _WRONG_SCHEDULE)
+        fail(compiled.findings, _WRONG_SCHEDULE)
     if output is not None:
         _write(compiled, output, name)
 
@@ -80,7 +80,8 @@ def _text(file: str) -> str:
 
 
 @contextlib.contextmanager
-def _progress(words: str) -> Iterator[None]:
+def progress(words: str) -> Iterator[None]:
+    """Show that something is being done, on a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -93,7 +94,7 @@ def _write(compiled: Compiled, output: Path, name: str) -> None:
     try:
         paths = write_artefacts(compiled, output, name)
     except OSError as error:
-        _fail(
+        fail(
             [Finding(id="not-written", message=f"cannot write into `{output}`: {error.strerror}")],
             _WRONG_CALL,
         )
@@ -101,7 +102,8 @@ def _write(compiled: Compiled, output: Path, name: str) -> None:
         typer.echo(f"wrote {path}", err=True)
 
 
-def _fail(findings: Iterable[Finding], code: int) -> None:
+def fail(findings: Iterable[Finding], code: int) -> NoReturn:
+    """Print findings and end the call."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for finding in findings:
         for line in finding_lines(finding):

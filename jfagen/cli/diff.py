@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +15,7 @@ from ..driver import compile_source, find_schedule, shown_path
 from ..review import Facts, compare, facts_of
 from ..review.report import as_json, as_markdown, as_text
 from ..review.revision import NoSuchRevision, source_at
+from .compile import fail, progress
 from .inputs import wrong_call
 
 
@@ -43,11 +44,15 @@ def diff(
             "HEAD if there is no B.",
         ),
     ] = None,
+    compile: Annotated[
+        bool,
+        typer.Option("--compile", help="Compile both kernels too, and compare what is measured."),
+    ] = False,
     format: Annotated[Format, typer.Option(help="What is printed.")] = Format.TEXT,
 ) -> None:
     """Say what changed between two schedules: roles, buffers, barriers, figures, kernel lines."""
-    pair = _sources(before, after, rev)
-    found = compare(*_both_facts(*pair))
+    facts = _both_facts(*_sources(before, after, rev))
+    found = compare(*facts, _both_measured(*facts) if compile else ({}, {}))
     print_as = {Format.TEXT: as_text, Format.MARKDOWN: as_markdown, Format.JSON: as_json}
     typer.echo(print_as[format](found).rstrip("\n"))
 
@@ -58,8 +63,9 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
         raise wrong_call("give a second schedule or `--rev`, not both")
     if after is not None:
         first, second = (find_schedule(name) for name in (before, after))
-        same = shown_path(first) == shown_path(second)
-        shown = (str(first), str(second)) if same else (shown_path(first), shown_path(second))
+        shown = (shown_path(first), shown_path(second))
+        if shown[0] == shown[1] and first.resolve() != second.resolve():
+            shown = (str(first), str(second))
         return SourceFile.from_path(first, shown[0]), SourceFile.from_path(second, shown[1])
     path = Path(before) if rev and ".." in rev else find_schedule(before)
     old, dots, new = (rev or "HEAD").partition("..")
@@ -90,3 +96,20 @@ def _facts(source: SourceFile) -> Facts | list[Diagnostic]:
         return facts_of(compile_source(source), source.path)
     except CompileError as error:
         return list(error.diagnostics)
+
+
+def _both_measured(before: Facts, after: Facts) -> tuple[dict[str, int], dict[str, int]]:
+    """Compile both kernels at once, each in a process of its own as ever."""
+    from ..review.measured import measured_figures
+    from ..toolchain import CompileFailed, ToolchainMissing, compile_text
+
+    def measured(one: Facts) -> dict[str, int]:
+        return measured_figures(compile_text(one.text))
+
+    try:
+        with progress("compiling both kernels"), ThreadPoolExecutor(max_workers=2) as pool:
+            first, second = pool.map(measured, (before, after))
+            return first, second
+    except (ToolchainMissing, CompileFailed) as error:
+        code = 2 if isinstance(error, ToolchainMissing) else 1
+        fail([error.finding], code)

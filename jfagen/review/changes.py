@@ -108,6 +108,7 @@ class Comparison:
 
     Attributes:
         before, after: what they are called.
+        kernels: how many each makes; only the first ones are compared.
         changes: in words, by part.
         figures: those that changed, and the measured ones if the kernels were compiled.
         measured: figures of the compiled kernels that changed.
@@ -117,6 +118,7 @@ class Comparison:
 
     before: str
     after: str
+    kernels: tuple[int, int]
     changes: tuple[Change, ...]
     figures: tuple[Delta, ...]
     measured: tuple[Delta, ...]

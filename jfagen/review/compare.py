@@ -40,6 +40,7 @@ def compare(
     return Comparison(
         before=before.title,
         after=after.title,
+        kernels=(before.kernels, after.kernels),
         changes=tuple(sorted(changes, key=lambda change: order.index(change.part))),
         figures=_deltas(before.resources | _registers(before), after.resources | _registers(after)),
         measured=_deltas(*measured),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -109,6 +110,7 @@ class Facts:
         title: how the schedule is called in headings.
         kernel: name of the kernel function.
         settings: what the schedule says of the whole kernel, word by word.
+        kernels: how many kernels the schedule makes; all else is of the first one.
         shares: pairs of buffers that lie over each other, sorted.
         resources: figure -> value, in the order of the status block.
         verdicts: rule -> how it holds: `proved` or `enumerated`.
@@ -119,6 +121,7 @@ class Facts:
     title: str
     kernel: str
     settings: dict[str, str]
+    kernels: int
     roles: tuple[RoleFact, ...]
     buffers: tuple[BufferFact, ...]
     shares: tuple[tuple[str, str], ...]
@@ -145,7 +148,8 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
     return Facts(
         title=title,
         kernel=program.name,
-        settings=_settings(program),
+        settings=_settings(program, compiled.instance.offered),
+        kernels=math.prod(len(values) for values in compiled.instance.offered.values()),
         roles=tuple(_role(rp, resources.registers) for rp in program.role_programs),
         buffers=tuple(_buffers(compiled)),
         shares=tuple(_shares(compiled)),
@@ -157,11 +161,11 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
     )
 
 
-def _settings(program: Program) -> dict[str, str]:
+def _settings(program: Program, offered: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     problem, tile, tiles = program.problem, program.tile, program.tiles
     groups = f" in {tile.groups} groups" if tile.groups > 1 else ""
     by_groups = {"m": "", "n": "", tile.group_dim: groups}
-    return {
+    said = {
         "algorithm": program.algorithm.name,
         "target": program.target.name,
         "head_dim": str(problem.head_dim),
@@ -175,6 +179,7 @@ def _settings(program: Program) -> dict[str, str]:
         "next tile": str(tiles.next).replace("_", " "),
         "asked for by": tiles.asker or "nobody",
     }
+    return said | {name: " or ".join(values) for name, values in offered.items()}
 
 
 def _role(role_program: RoleProgram, registers: dict[str, int]) -> RoleFact:

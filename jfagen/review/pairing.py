@@ -19,19 +19,24 @@ class Pairing:
     roles: dict[str, str]
     buffers: dict[str, str]
 
-    @property
-    def renamed(self) -> dict[str, str]:
-        """Return the names that changed."""
-        both = self.roles | self.buffers
-        return {old: new for old, new in both.items() if old != new}
-
     def translate(self, words: str) -> str:
-        """Return words of the first schedule with the names of the second."""
-        renamed = self.renamed
-        if not renamed:
-            return words
-        known = "|".join(sorted(map(re.escape, renamed), key=len, reverse=True))
-        return re.sub(rf"\b({known})\b", lambda found: renamed[found[1]], words)
+        """Return words of the first schedule, or lines of its kernel, with the names of the second.
+
+        The name of a buffer is a part of other names there, `kv_full` and `KV_DEPTH`, and that of
+        a role a part of constants: `COMPUTE_THREADS`.
+        """
+        roles = {old: new for old, new in self.roles.items() if old != new}
+        buffers = {old: new for old, new in self.buffers.items() if old != new}
+        buffers |= {old.upper(): new.upper() for old, new in (roles | buffers).items()}
+        words = _replaced(words, roles, r"\b({})\b")
+        return _replaced(words, buffers, r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])")
+
+
+def _replaced(words: str, names: dict[str, str], pattern: str) -> str:
+    if not names:
+        return words
+    known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.sub(pattern.format(known), lambda found: names[found[1]], words)
 
 
 def pair(before: Facts, after: Facts) -> Pairing:

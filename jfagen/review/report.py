@@ -27,7 +27,7 @@ def as_json(found: Comparison) -> str:
 def as_text(found: Comparison) -> str:
     """Return what changed for a terminal; one line if nothing did."""
     if found.same:
-        return f"{found.before} and {found.after}: nothing changed"
+        return f"{_both(found)}: nothing changed"
     lines = [f"{found.before} -> {found.after}"]
     width = max((len(change.name) for change in found.changes), default=0)
     for part, changes in _by_part(found):
@@ -45,7 +45,7 @@ def as_text(found: Comparison) -> str:
 def as_markdown(found: Comparison) -> str:
     """Return what changed as a comment of a pull request; long diffs are folded, or left out."""
     if found.same:
-        return f"`{found.before}` and `{found.after}`: nothing changed\n"
+        return f"{_both(found)}: nothing changed\n"
     lines = [f"### `{found.before}` -> `{found.after}`", ""]
     if found.changes:
         lines += ["| | | change |", "| --- | --- | --- |"]
@@ -80,6 +80,11 @@ def as_markdown(found: Comparison) -> str:
     return "\n".join(lines)
 
 
+def _both(found: Comparison) -> str:
+    names = dict.fromkeys((found.before, found.after))
+    return " and ".join(names)
+
+
 def _by_part(found: Comparison) -> Iterator[tuple[Part, list[Change]]]:
     for part, changes in groupby(found.changes, key=lambda change: change.part):
         yield part, list(changes)
@@ -90,11 +95,9 @@ def proof_words(found: Comparison) -> str:
     different = [f"`{r}` {old} -> {new}" for r, (old, new) in found.rules.items() if old != new]
     if different:
         return "; ".join(different)
-    by_word: dict[str, list[str]] = {}
-    for rule, (word, _) in found.rules.items():
-        by_word.setdefault(word, []).append(rule)
-    said = ", ".join(f"{word}: {' '.join(rules)}" for word, rules in by_word.items())
-    return f"the same {len(found.rules)} rules hold for both ({said})"
+    weaker = [f"`{rule}` {word}" for rule, (word, _) in found.rules.items() if word != "proved"]
+    counted = ", ".join([f"{len(found.rules) - len(weaker)} proved", *weaker])
+    return f"the same {len(found.rules)} rules hold for both: {counted}"
 
 
 def kernel_words(found: Comparison) -> str:
@@ -106,6 +109,7 @@ def kernel_words(found: Comparison) -> str:
     moved = sum(len(block.lines) for section in found.sections for block in section.moved)
     words = f"{total} line{'s' * (total != 1)} outside comments changed"
     words += f" ({', '.join(counts)})" if counts else ""
+    words += f" in the first of {found.kernels[1]} kernels" if found.kernels[1] > 1 else ""
     return words + (f", {moved} moved" if moved else "")
 
 

@@ -352,6 +352,8 @@ class Program:
         The role then waits where it fills that memory again; any other one waits at once, to say
         that the tile is free.
         """
+        if use.op.engine is not Engine.STORE:
+            return False
         read = {self.holder(access.value).name for access in use.op.accesses()}
         storers = [one for one in self.role_programs if use in one.uses()]
         fillers = [
@@ -362,7 +364,7 @@ class Program:
             if access.mode is not Mode.READ
             and any(self.shares_memory(name, self.holder(access.value).name) for name in read)
         ]
-        return use.op.engine is Engine.STORE and all(one in storers for one in fillers)
+        return all(one in storers for one in fillers)
 
     def leaves_stores(self, role_program: RoleProgram) -> bool:
         """Whether a role's stores may still read their tiles when its work on a tile is done."""

@@ -1,0 +1,46 @@
+"""The edits whose comparison is kept as a text: name -> schedule, replacements."""
+
+from __future__ import annotations
+
+import re
+
+from builders import schedule_text
+from test_backward_edits import staged
+from test_edits import HOPPER, LEGAL
+from test_hopper_backward_edits import STAGED
+
+
+def renamed(name: str, old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """Return the edit that renames a role where roles are named; ops may have the same name."""
+    text = schedule_text(name)
+    places = rf"(^ *role |asked by |^ *){old}(?=(?:\[\w+\])? *\{{|\n|$| *\}})"
+    return ((text, re.sub(places, rf"\1{new}", text, flags=re.M)),)
+
+
+OTHER_ORDER = "buffers in another order"
+
+EDITS = {
+    "1 a ring of two": ("fwd", LEGAL["depth_2"]),
+    "1 a ring of four, out over q": ("fwd", LEGAL["depth_4_out_over_q"]),
+    "2 rescale in softmax": ("fwd", LEGAL["rescale_in_softmax"]),
+    "3 rotated": ("fwd", LEGAL["rotated"]),
+    "3 not pipelined": ("fwd", LEGAL["unpipelined"]),
+    "4 no peel": ("fwd", LEGAL["no_peel"]),
+    "5 whole": ("fwd", LEGAL["slices_1"]),
+    "5 four slices": ("fwd", LEGAL["slices_4"]),
+    "6 one group": ("fwd", LEGAL["one_group"]),
+    "7 given, static": ("fwd", LEGAL["given_static"]),
+    "7 longest first, zigzag": ("fwd", LEGAL["longest_zigzag"]),
+    "8 a deeper stage": ("bwd", staged(16, 3, 2)),
+    "8 a stage in place of registers": ("hopper/bwd", STAGED),
+    "11 to Hopper": ("fwd", HOPPER),
+    "a role is renamed": ("fwd", renamed("fwd", "correction", "fixer")),
+    "a buffer is renamed": ("fwd", (("smem kv     :", "smem pairs  :"),)),
+    OTHER_ORDER: (
+        "fwd",
+        (
+            ("  smem q[g]   : bf16[m, d]\n", ""),
+            ("  smem out[g]", "  smem q[g]   : bf16[m, d]\n  smem out[g]"),
+        ),
+    ),
+}  # fmt: skip

@@ -1,0 +1,218 @@
+"""`jfagen diff`: what it says of the edits that people make first, and how small those are."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from difflib import SequenceMatcher
+
+import pytest
+from builders import ROOT, SHIPPED, compiled, compiled_text, schedule_text
+from review_edits import EDITS, OTHER_ORDER, renamed
+
+from jfagen.diagnostics import CompileError
+from jfagen.review import Part, compare, facts_of
+from jfagen.review.report import as_json, as_markdown, as_text
+
+
+def found(edit):
+    """The comparison of a shipped schedule with what an edit makes of it."""
+    name, changes = EDITS[edit]
+    before, after = compiled(name), compiled(name, *changes)
+    return compare(
+        facts_of(before, f"schedules/{name}.sched"), facts_of(after, f"{edit.split()[-1]}.sched")
+    )
+
+
+def jfagen(*arguments, cwd=ROOT):
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "jfagen", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def words(comparison, part):
+    return [f"{one.name}: {one.words}" for one in comparison.changes if one.part is part]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_an_edit_changes_in_words(edit, golden):
+    golden.check(as_text(found(edit)) + "\n")
+
+
+def test_a_rotation_is_said_to_be_the_same_sequence():
+    (said,) = words(found("3 rotated"), Part.PIPELINE)
+    assert said.endswith("the same sequence, only a lap begins elsewhere")
+    assert not any("same sequence" in one for one in words(found("3 not pipelined"), Part.PIPELINE))
+
+
+def test_renamed_things_are_recognised():
+    role = found("a role is renamed")
+    assert words(role, Part.ROLES) == ["fixer: was called `correction`"]
+    assert {one.part for one in role.changes} == {Part.ROLES} and not role.figures
+    buffer = found("a buffer is renamed")
+    assert words(buffer, Part.BUFFERS) == ["pairs: was called `kv`"]
+    assert words(buffer, Part.BARRIERS) == [] and not buffer.figures
+
+
+def code(text):
+    """Lines that are code, without places in the schedule."""
+    body = text[text.index('"""\n\nimport') :]
+    lines = [re.sub(r" \([^()\s]+\.sched:\d+\)", "", line).rstrip() for line in body.split("\n")]
+    return [line for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+def changed_lines(before, after):
+    """Lines of the first text that are gone, and of the second that are new."""
+    old, new = code(before), code(after)
+    changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(old[a:b], new[c:d]) for kind, a, b, c, d in changes if kind != "equal"]
+
+
+#: The most lines outside comments that an edit may change in the kernel.
+MOST = {
+    "1 a ring of two": 6,
+    "1 a ring of four, out over q": 30,
+    "2 rescale in softmax": 60,
+    "3 rotated": 45,
+    "3 not pipelined": 80,
+    "4 no peel": 25,
+    "5 whole": 12,
+    "5 four slices": 2,
+    "6 one group": 200,
+    "7 given, static": 45,
+    "7 longest first, zigzag": 70,
+    "8 a deeper stage": 20,
+    "8 a stage in place of registers": 70,
+    "11 to Hopper": 400,
+    "a role is renamed": 4,
+    "a buffer is renamed": 40,
+    "buffers in another order": 8,
+}
+
+
+def test_edits_change_few_lines_of_the_kernel(capsys):
+    counts = {}
+    for edit, (name, changes) in EDITS.items():
+        pieces = changed_lines(compiled(name).kernel.text, compiled(name, *changes).kernel.text)
+        counts[edit] = sum(max(len(old), len(new)) for old, new in pieces)
+    with capsys.disabled():
+        print("\nlines outside comments that an edit changes in the kernel:")
+        print("".join(f"  {edit:34}{count:4}\n" for edit, count in counts.items()), end="")
+    assert {edit: n for edit, n in counts.items() if n > MOST[edit]} == {}
+    assert counts.keys() == MOST.keys()
+
+
+def test_buffers_in_another_order_move_their_own_lines_only():
+    pieces = changed_lines(*(compiled("fwd", *e).kernel.text for e in ((), EDITS[OTHER_ORDER][1])))
+    gone = sorted(line for old, _ in pieces for line in old)
+    made = sorted(line for _, new in pieces for line in new)
+    assert gone == made
+    assert all(re.search(r"\b(q|kv)_|\b(Q|KV)_", line) for line in gone)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_deeper_or_shallower_ring_changes_at_most_6_lines(name):
+    """Of every shipped schedule, ring by ring, as far as the result is legal."""
+    text, kernel = schedule_text(name), compiled(name).kernel.text
+    for line in re.findall(r"^  (?:smem|tmem) .*?  depth \d.*$", text, re.M):
+        depth = int(re.search(r"depth (\d)", line)[1])
+        for other in {max(depth - 1, 2), depth + 1} - {depth}:
+            edit = text.replace(line, line.replace(f"depth {depth}", f"depth {other}"))
+            try:
+                after = compiled_text(edit, f"schedules/{name}.sched").kernel.text
+            except CompileError:
+                continue
+            pieces = changed_lines(kernel, after)
+            assert sum(max(len(old), len(new)) for old, new in pieces) <= 6, (line, other, pieces)
+
+
+@pytest.mark.parametrize("name", ["fwd", "bwd", "hopper/fwd", "hopper/bwd"])
+def test_a_renamed_role_changes_only_its_own_lines(name):
+    for role in [role.name for role in compiled(name).program.roles]:
+        after = compiled(name, *renamed(name, role, "janitor")).kernel.text
+        for old, new in changed_lines(compiled(name).kernel.text, after):
+            mine = [re.sub(rf"(?<![a-z]){role}(?![a-z])", "janitor", line.lower()) for line in old]
+            assert mine == [line.lower() for line in new], role
+            assert all("janitor" in line.lower() for line in new)
+
+
+def test_nothing_changed_is_one_line(tmp_path):
+    done = jfagen("diff", "fwd", "fwd")
+    assert done.returncode == 0 and done.stdout == "schedules/fwd.sched: nothing changed\n"
+    copy = tmp_path / "copy.sched"
+    copy.write_text(schedule_text("fwd").replace("tile {", "tile\n\n  {"))
+    done = jfagen("diff", "fwd", copy)
+    assert done.stdout == "schedules/fwd.sched and copy.sched: nothing changed\n"
+    done = jfagen("diff", "fwd", copy, "--format", "json")
+    assert json.loads(done.stdout)["same"] is True
+
+
+def test_json_says_everything():
+    content = json.loads(as_json(found("1 a ring of two")))
+    assert content["schema"] == 1 and content["same"] is False
+    assert {"part": "buffers", "name": "kv", "words": "a ring of 3 slots -> a ring of 2 slots"} in (
+        content["changes"]
+    )
+    assert {"name": "SMEM, bytes", "before": 229648, "after": 196864} in content["figures"]
+    assert content["rules"]["race"] == ["proved", "proved"]
+    assert [section["name"] for section in content["sections"]] == ["tables", "constants"]
+    assert [section["changed"] for section in content["sections"]] == [0, 1]
+
+
+def test_markdown_fits_a_comment(golden):
+    golden.check(as_markdown(found("1 a ring of two")))
+    longest = as_markdown(found("11 to Hopper"))
+    assert len(longest) < 65_536 and longest.count("```") % 2 == 0
+
+
+@pytest.fixture
+def repository(tmp_path):
+    def git(*arguments):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    file = tmp_path / "mine.sched"
+    for depth in (3, 2):
+        file.write_text(schedule_text("fwd").replace("depth 3", f"depth {depth}"))
+        git("add", ".")
+        git("commit", "-qm", f"depth {depth}")
+    return tmp_path
+
+
+def test_a_file_against_what_it_was(repository):
+    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1", cwd=repository)
+    assert done.returncode == 0
+    assert done.stdout.startswith("mine.sched@HEAD~1 -> mine.sched\n")
+    assert "a ring of 3 slots -> a ring of 2 slots" in done.stdout
+    assert jfagen("diff", "mine.sched", cwd=repository).stdout.endswith("nothing changed\n")
+    (repository / "mine.sched").unlink()
+    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1..HEAD", cwd=repository)
+    assert done.stdout.startswith("mine.sched@HEAD~1 -> mine.sched@HEAD\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("fwd", "fwd", "--rev", "HEAD"), 2, "give a second schedule or `--rev`, not both"),
+        (("mine.sched", "--rev", "nothing"), 2, "error: invalid object name 'nothing'"),
+        (("mine.sched", "--rev=-x"), 2, "`-x` is no revision"),
+        (("mine.sched", "broken.sched"), 1, "error["),
+        (("broken.sched", "mine.sched"), 1, "error["),
+        (("mine.sched", "nowhere.sched"), 2, "there is no schedule `nowhere.sched`"),
+        (("untracked.sched", "--rev", "HEAD"), 2, "untracked.sched"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_once(repository, arguments, code, said):
+    (repository / "broken.sched").write_text(schedule_text("fwd").replace("qk[0][i]", "qq[0][i]"))
+    (repository / "untracked.sched").write_text(schedule_text("fwd"))
+    done = jfagen("diff", *arguments, cwd=repository)
+    assert done.returncode == code and not done.stdout, done.stdout
+    assert said in done.stderr
