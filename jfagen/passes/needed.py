@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..algorithm import Space
@@ -11,6 +12,9 @@ from ..semantics.program import NextTile
 from ..types import Storage
 from .dependences import Clobber, Dependence, find_dependences
 from .layout import Layout
+
+#: The steps of each tile -> the unrolled plan.
+Unrolling = Callable[[tuple[int, ...]], Unrolled]
 
 
 @dataclass(slots=True)
@@ -82,7 +86,10 @@ def distant_tiles(plan: Plan) -> tuple[tuple[int, ...], ...]:
 
 
 def needed_families(
-    plan: Plan, layout: Layout, sequences: tuple[tuple[int, ...], ...] = ()
+    plan: Plan,
+    layout: Layout,
+    sequences: tuple[tuple[int, ...], ...] = (),
+    unrolling: Unrolling | None = None,
 ) -> tuple[Family, ...] | Illegal:
     """Return the dependences in the transitive reduction, or the cycle that makes it impossible.
 
@@ -93,10 +100,11 @@ def needed_families(
         plan: the plan.
         layout: where buffers lie relative to each other.
         sequences: tile sequences to look at; those of `trip_counts` if empty.
+        unrolling: what unrolls the plan, where several layouts of one plan are looked at.
     """
     families: dict[tuple[Site, Site], Family] = {}
     for trips in sequences or trip_counts(plan):
-        unrolled = unroll(plan, trips)
+        unrolled = unrolling(trips) if unrolling is not None else unroll(plan, trips)
         dependences = find_dependences(plan, unrolled, layout)
         if dependences.clobbers:
             return Illegal(unrolled, (), (), dependences.clobbers)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import combinations
 
 from ..graph.intervals import first_fit
-from ..planning import Plan
+from ..planning import Plan, unroll
 from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
 from ..target import Target
 from ..types import Storage
 from .layout import Layout, make_layout
-from .needed import Illegal, needed_families, trip_counts
+from .needed import Illegal, Unrolling, needed_families, trip_counts
 from .sync import derive_sync
 
 
@@ -98,10 +99,13 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
     program = plan.program
     inside = {leaf.buffer for tree in fixed for leaf in leaves(tree)}
     free = [b for b in program.buffers if b.storage is Storage.TMEM and b.name not in inside]
-    if len(free) < 2 or isinstance(needed_families(plan, make_layout(program, fixed)), Illegal):
+    unrolling = cache(partial(unroll, plan))
+    if len(free) < 2:
+        return ()
+    if isinstance(needed_families(plan, make_layout(program, fixed), (), unrolling), Illegal):
         return ()
     ranked: dict[tuple[int, int], list[tuple[Arrangement, ...]]] = {}
-    for trees in _arrangements(plan, fixed, free):
+    for trees in _arrangements(plan, fixed, free, unrolling):
         if not _are_together(program, make_layout(program, fixed + trees)):
             continue
         columns = _columns(program, make_layout(program, fixed + trees))
@@ -111,7 +115,7 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
     for size in sorted(ranked):
         best: tuple[int, tuple[Arrangement, ...]] | None = None
         for trees in ranked[size]:
-            barriers = _barriers(plan, make_layout(program, fixed + trees))
+            barriers = _barriers(plan, make_layout(program, fixed + trees), unrolling)
             if barriers is not None and (best is None or barriers < best[0]):
                 best = (barriers, trees)
         if best is not None:
@@ -134,15 +138,15 @@ def _are_together(program: Program, layout: Layout) -> bool:
     )
 
 
-def _barriers(plan: Plan, layout: Layout) -> int | None:
-    families = needed_families(plan, layout)
+def _barriers(plan: Plan, layout: Layout, unrolling: Unrolling) -> int | None:
+    families = needed_families(plan, layout, unrolling=unrolling)
     if isinstance(families, Illegal):
         return None
     return derive_sync(plan, layout, families).barriers
 
 
 def _arrangements(
-    plan: Plan, fixed: tuple[Arrangement, ...], free: list[Buffer]
+    plan: Plan, fixed: tuple[Arrangement, ...], free: list[Buffer], unrolling: Unrolling
 ) -> Iterator[tuple[Arrangement, ...]]:
     """Yield the ways to lay some of the free buffers over others, fewest overlaps first."""
     program = plan.program
@@ -162,7 +166,7 @@ def _arrangements(
             and (host.grouped, host.depth) == (guest.grouped, guest.depth)
             and (host.depth == 1 or _rhythm(program, host) == _rhythm(program, guest))
             and frozenset((host.name, guest.name)) not in apart
-            and _legal_pair(plan, fixed, host, guest)
+            and _legal_pair(plan, fixed, (host, guest), unrolling)
         ]
     yield ()
     movable = [buffer.name for buffer in free if hosts[buffer.name]]
@@ -211,9 +215,15 @@ def _tree(program: Program, host: str, guests: list[str]) -> Arrangement:
     return Over(parts=(leaf(host), *parts))
 
 
-def _legal_pair(plan: Plan, fixed: tuple[Arrangement, ...], host: Buffer, guest: Buffer) -> bool:
+def _legal_pair(
+    plan: Plan,
+    fixed: tuple[Arrangement, ...],
+    pair: tuple[Buffer, Buffer],
+    unrolling: Unrolling,
+) -> bool:
+    host, guest = pair
     tree = _tree(plan.program, host.name, [guest.name])
     layout = make_layout(plan.program, (*fixed, tree))
     # One sequence sorts most pairs out; what is chosen is looked at with all of them.
     longest = trip_counts(plan)[:1]
-    return not isinstance(needed_families(plan, layout, longest), Illegal)
+    return not isinstance(needed_families(plan, layout, longest, unrolling), Illegal)
