@@ -216,3 +216,4 @@ def test_what_cannot_be_compared_is_said_once(repository, arguments, code, said)
     done = jfagen("diff", *arguments, cwd=repository)
     assert done.returncode == code and not done.stdout, done.stdout
     assert said in done.stderr
+    assert ("help: " in done.stderr) is (arguments[0] != "fwd" and "nowhere.sched" not in arguments)

@@ -33,7 +33,7 @@ def diff(
     ],
     after: Annotated[
         str | None,
-        typer.Argument(help="The schedule after it; A today if left out.", metavar="[B]"),
+        typer.Argument(help="The schedule after it; A today if left out.", metavar="B"),
     ] = None,
     rev: Annotated[
         str | None,
@@ -74,7 +74,9 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
         if dots:
             return was, source_at(path, new or "HEAD", f"{path.name}@{new or 'HEAD'}")
     except NoSuchRevision as error:
-        raise wrong_call(error.message) from None
+        ended = wrong_call(error.message)
+        typer.echo("help: name a second schedule, or a revision that has this file", err=True)
+        raise ended from None
     return was, SourceFile.from_path(path, shown_path(path))
 
 
