@@ -61,6 +61,18 @@ def test_renamed_things_are_recognised():
     assert words(buffer, Part.BARRIERS) == [] and not buffer.figures
 
 
+def test_a_role_may_be_called_as_another_part_of_the_kernel():
+    """Or as a word of the language: `tl.store` is no role."""
+    one, other = compiled("fwd"), compiled("fwd", *renamed("fwd", "store", "host"))
+    same = compare(facts_of(one, "a"), facts_of(other, "b"))
+    assert words(same, Part.ROLES) == ["host: was called `store`"]
+    assert {section.name for section in same.sections} == {"tables"}, "columns of other widths"
+    named = renamed("fwd", "mma", "host")
+    order = tuple(line.replace("mma", "host") for line in EDITS["3 not pipelined"][1][0])
+    moved = compare(*(facts_of(compiled("fwd", *named, *e), "a") for e in ((), (order,))))
+    assert [(section.name, section.role) for section in moved.sections] == [("host", True)]
+
+
 def code(text):
     """Lines that are code, without places in the schedule."""
     body = text[text.index('"""\n\nimport') :]

@@ -42,7 +42,7 @@ def compare(
         after=after.title,
         kernels=(before.kernels, after.kernels),
         changes=tuple(sorted(changes, key=lambda change: order.index(change.part))),
-        figures=_deltas(before.resources | _registers(before), after.resources | _registers(after)),
+        figures=_deltas(before.resources, after.resources),
         measured=_deltas(*measured),
         rules={
             rule: (before.verdicts.get(rule, "-"), after.verdicts.get(rule, "-"))
@@ -60,14 +60,6 @@ def _settings(before: Facts, after: Facts) -> Iterator[Change]:
         if (old := before.settings.get(name)) != value:
             part = Part.TILES if name in _TILES else Part.KERNEL
             yield Change(part=part, name=name, words=f"{old} -> {value}")
-
-
-def _registers(facts: Facts) -> dict[str, int]:
-    return {
-        "registers, of all threads": sum(
-            r.registers * r.warps * 32 * r.replicas for r in facts.roles
-        )
-    }
 
 
 def _deltas(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Delta, ...]:

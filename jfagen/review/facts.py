@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..emit import end_words, number_words, phase_words, span_text
 from ..semantics.program import GroupRef, OpUse, Program, RoleProgram
+from ..target import WARP_THREADS
 from ..types import Storage
 
 if TYPE_CHECKING:
@@ -114,7 +115,6 @@ class Facts:
         shares: pairs of buffers that lie over each other, sorted.
         resources: figure -> value, in the order of the status block.
         verdicts: rule -> how it holds: `proved` or `enumerated`.
-        loop: the loop variable.
         text: of the kernel.
     """
 
@@ -128,7 +128,6 @@ class Facts:
     channels: tuple[ChannelFact, ...]
     resources: dict[str, int]
     verdicts: dict[str, str]
-    loop: str
     text: str
 
 
@@ -143,7 +142,10 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
         "TMEM, columns": resources.tmem_columns,
         "threads": resources.threads,
         "barriers": resources.barriers,
-        "barriers that nothing needs": 0,  # channels are the transitive reduction: never any
+        "registers, of all threads": sum(
+            resources.registers[role.name] * role.warps * WARP_THREADS * role.replicas
+            for role in program.roles
+        ),
     }
     return Facts(
         title=title,
@@ -156,7 +158,6 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
         channels=tuple(_channels(compiled)),
         resources=figures,
         verdicts={rule: verdict.word for rule, verdict in compiled.proof.verdicts.items()},
-        loop=program.loop_symbol,
         text=compiled.kernel.text,
     )
 

@@ -13,6 +13,8 @@ from .pairing import Pairing
 _BLOCK = 3
 _ROLES = "    with tlx.async_tasks("
 _ROLE = re.compile(r"        # (\w+)(\[\w+\])?: .*")
+#: How the section of a role is told from the others, which have plain names.
+_OF_ROLE = "role "
 #: How a hunk says that lines of it stand elsewhere.
 _MARK = "# ..."
 #: What changes with every edit and says nothing: places in the schedule, the digest.
@@ -31,8 +33,9 @@ class _Line:
 def section_diffs(before: str, after: str, pairing: Pairing) -> tuple[SectionDiff, ...]:
     """Return what changed in each section, in the order of the second text."""
     old, new = (_sections(text) for text in (before, after))
-    roles = {pairing.roles.get(name, name): name for name in old}
-    names = [*new, *(name for name in roles if name not in new)]
+    roles = {_OF_ROLE + name: _OF_ROLE + was for was, name in pairing.roles.items()}
+    known = set(roles.values())
+    names = [*new, *(name for name in old if name not in new and name not in known)]
     found = []
     for name in names:
         mine = [
@@ -45,11 +48,8 @@ def section_diffs(before: str, after: str, pairing: Pairing) -> tuple[SectionDif
     return tuple(found)
 
 
-_FIXED = (TABLES, "constants", "functions", "allocations", "host")
-
-
 def _sections(text: str) -> dict[str, list[_Line]]:
-    """Return the lines of each section: fixed ones by their names, roles by theirs."""
+    """Return the lines of each section, those of roles by their marked names: `host` may be one."""
     found: dict[str, list[_Line]] = {}
     section = TABLES
     lines = text.split("\n")
@@ -64,10 +64,10 @@ def _sections(text: str) -> dict[str, list[_Line]]:
         elif number > kernel and line[:1] not in ("", " "):
             section = "host"
         elif number > kernel and section != "host" and (role := _ROLE.fullmatch(line)):
-            section = f"role {role[1]}"
+            section = f"{_OF_ROLE}{role[1]}"
         key = _NOISE.sub("", line).rstrip()
         found.setdefault(section, []).append(_Line(line, number + 1, key))
-    return {name.removeprefix("role "): lines for name, lines in found.items()}
+    return found
 
 
 def _diff(name: str, old: list[_Line], new: list[_Line]) -> SectionDiff:
@@ -91,8 +91,8 @@ def _diff(name: str, old: list[_Line], new: list[_Line]) -> SectionDiff:
                 )
             )
     return SectionDiff(
-        name=name,
-        role=name not in _FIXED,
+        name=name.removeprefix(_OF_ROLE),
+        role=name.startswith(_OF_ROLE),
         hunks=tuple(hunks),
         moved=tuple(
             Moved(

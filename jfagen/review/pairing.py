@@ -28,7 +28,8 @@ class Pairing:
         roles = {old: new for old, new in self.roles.items() if old != new}
         buffers = {old: new for old, new in self.buffers.items() if old != new}
         buffers |= {old.upper(): new.upper() for old, new in (roles | buffers).items()}
-        words = _replaced(words, roles, r"\b({})\b")
+        # `tl.store` is no role.
+        words = _replaced(words, roles, r"(?<![\w.])({})\b")
         return _replaced(words, buffers, r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])")
 
 

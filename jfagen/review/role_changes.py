@@ -30,7 +30,7 @@ def role_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Chan
     for role in before.roles:
         other = next((r for r in after.roles if r.name == pairing.roles.get(role.name)), None)
         if other is not None:
-            yield from _pipeline(role, other, (before.loop, after.loop), pairing)
+            yield from _pipeline(role, other)
 
 
 def _size(role: RoleFact) -> str:
@@ -84,9 +84,7 @@ def _moved_ops(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change
             yield Change(part=Part.ROLES, name=role, words=f"does `{op}`, which is new")
 
 
-def _pipeline(
-    role: RoleFact, other: RoleFact, loops: tuple[str, str], pairing: Pairing
-) -> Iterator[Change]:
+def _pipeline(role: RoleFact, other: RoleFact) -> Iterator[Change]:
     """Yield changes of order and of offsets, of the ops that both have."""
     both = {op.name for op in role.loop} & {op.name for op in other.loop}
     yield from _offsets(role, other, both)
