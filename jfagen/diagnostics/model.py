@@ -42,7 +42,7 @@ class Diagnostic:
         label: The narrowest place that is wrong.
         severity: Whether it stops the compiler.
         notes: Further facts, each with its own place or none.
-        helps: Advice: what to write instead.
+        helps: Advice: what to write instead; a `Fix` where an editor can write it.
     """
 
     id: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..algorithm import Algorithm, Value
-from ..diagnostics import Label, Note, Reporter, Span, did_you_mean, quoted
+from ..diagnostics import Label, Note, Reporter, Span, meant, quoted
 from ..syntax import ast
 from ..target import SM_100A, Target
 from .instances import Instance
@@ -42,7 +42,7 @@ class Context:
     def unknown(self, id: str, kind: str, name: ast.Name, known: Iterable[str]) -> None:
         """Report a name that nothing has, with the near match."""
         known = list(known)
-        helps = did_you_mean(name.text, known)
+        helps = meant(name.span, known)
         if not helps and known:
             helps = (f"known here: {quoted(known, 'and')}",)
         self.reporter.report(id, f"there is no {kind} `{name.text}`", name.span, helps=helps)
