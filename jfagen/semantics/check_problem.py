@@ -13,7 +13,7 @@ from .program import Layout, Problem, TileShape
 
 MOST_GROUPS = 4
 #: Field of a problem -> the values for which kernels are built; the first one is an example.
-_BUILT: dict[str, tuple[str, ...]] = {
+BUILT: dict[str, tuple[str, ...]] = {
     "head_dim": ("128", "64"),
     "dtype": (DType.BF16, DType.FP16),
     "q": tuple(Layout),
@@ -78,7 +78,7 @@ def check_problem(context: Context) -> Problem | None:
         return None
     chosen = {
         field: _value(context, problem, field, getattr(problem, field), legal)
-        for field, legal in _BUILT.items()
+        for field, legal in BUILT.items()
     }
     mask = problem.mask
     if mask is not None and mask.kind.text != "none":
@@ -154,7 +154,7 @@ def _no_kernel(
     """Report a value for which no kernels are built; in a set it may also be left out."""
     if isinstance(value, ast.Number):
         said = listed(sorted(free, key=int)) if free else ""
-        built = listed(sorted(_BUILT[field], key=int))
+        built = listed(sorted(BUILT[field], key=int))
         message = f"`{field}` is {value.value}, but kernels are built for {built}"
     else:
         said = quoted(f"{field} {word}" if alone else word for word in free) if free else ""

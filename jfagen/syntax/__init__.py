@@ -1,6 +1,6 @@
 """The language: text -> surface nodes, and the formatter."""
 
 from .format import format_schedule
-from .parser import parse
+from .parser import Reading, parse, read
 
-__all__ = ["format_schedule", "parse"]
+__all__ = ["Reading", "format_schedule", "parse", "read"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from lark import UnexpectedToken
+from lark import Token, Tree, UnexpectedToken
 
-from ..diagnostics import Reporter, SourceFile
+from ..diagnostics import CompileError, Diagnostic, Reporter, SourceFile
 from .ast import Schedule
 from .build import build
 from .errors import report_bad_text, report_unexpected
@@ -19,16 +20,39 @@ _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEM_KEYWORDS)})\b", re.MULTILINE)
 _CHARACTER = re.compile(r"[^\n]")
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What could be read of a text.
+
+    Attributes:
+        tree: of the items that are right; None if not even the rest can be read.
+        schedule: the same as nodes.
+        diagnostics: every error found.
+    """
+
+    tree: Tree[Token] | None
+    schedule: Schedule | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
 def parse(source: SourceFile) -> Schedule:
-    """Return the schedule in `source`; raise `CompileError` with every error found.
+    """Return the schedule in `source`; raise `CompileError` with every error found."""
+    reading = read(source)
+    if reading.diagnostics:
+        raise CompileError(reading.diagnostics)
+    assert reading.schedule is not None, "an error that lark raised was not reported"
+    return reading.schedule
+
+
+def read(source: SourceFile) -> Reading:
+    """Return what could be read of `source`, and every error found.
 
     After an error the item around it is blanked and the rest is read again, so that one run shows
     the errors of several items. Offsets stay as they are in the file.
     """
     reporter = Reporter()
     report_bad_text(source, reporter)
-    reporter.raise_if_any()
-    text: str | None = source.text
+    text: str | None = None if reporter.has_errors() else source.text
     for _ in range(MAX_ERRORS):
         if text is None:
             break
@@ -36,16 +60,13 @@ def parse(source: SourceFile) -> Schedule:
             tree = parse_tree(text)
         except UnexpectedToken as error:
             report_unexpected(source, error, reporter)
-            text = _without_item(text, error)
+            text = without_item(text, error)
         else:
-            schedule = build(tree, source, reporter)
-            reporter.raise_if_any()
-            return schedule
-    reporter.raise_if_any()
-    raise AssertionError("an error that lark raised was not reported")
+            return Reading(tree, build(tree, source, reporter), reporter.diagnostics)
+    return Reading(None, None, reporter.diagnostics)
 
 
-def _without_item(text: str, error: UnexpectedToken) -> str | None:
+def without_item(text: str, error: UnexpectedToken) -> str | None:
     """Return the text with the item around an error blanked, or None where that cannot help.
 
     An item runs to the next line that starts with an item's keyword. Without such a line the item

@@ -1,0 +1,198 @@
+"""What is said about a name or word under the cursor, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..algorithm import Algorithm, Mode, Op
+from ..diagnostics import Span, quoted
+from ..driver import Compiled
+from ..emit import span_text
+from ..explain import overlap_topic
+from ..explain.lifetimes import lifetimes, role_lines
+from ..semantics.program import Buffer, Program, leaves
+from ..syntax.names import Kind, Occurrence
+from ..types import Storage
+from .completion import op_words
+from .document import Document
+from .words import MEANINGS
+
+_UNIT = {Storage.SMEM: "bytes", Storage.TMEM: "columns", Storage.REG: "registers"}
+_MODES = {Mode.READ: "reads", Mode.WRITE: "writes", Mode.UPDATE: "updates"}
+
+
+def hover_at(
+    document: Document, offset: int, compiled: Compiled | None = None
+) -> tuple[Span, str] | None:
+    """Return the place and the words for what stands at `offset`; None if nothing is known of it.
+
+    Args:
+        document: the text.
+        offset: of the cursor.
+        compiled: the same text proved; without it, places and barriers are not told.
+    """
+    name = document.name_at(offset)
+    if name is not None:
+        lines = list(_lines(name, document, compiled))
+        return (name.span, "\n\n".join(lines)) if lines else None
+    word = document.word_at(offset)
+    if word is None or word.text not in MEANINGS:
+        return None
+    span = document.source.span(word.start, word.end)
+    return span, f"`{word.text}`: {MEANINGS[word.text]}"
+
+
+def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> Iterator[str]:
+    program, algorithm = document.program, document.algorithm
+    match name.kind:
+        case Kind.OP:
+            yield from _op_lines(name.text, program, algorithm, compiled)
+        case Kind.BUFFER | Kind.VALUE:
+            yield from _buffer_lines(name.text, program, algorithm, compiled)
+        case Kind.ROLE if program is not None:
+            yield from _role_lines(name.text, program, compiled)
+        case Kind.REGION if program is not None:
+            region = next((one for one in program.regions if one.name == name.text), None)
+            if region is not None:
+                inside = quoted((leaf.buffer for leaf in leaves(region.tree)), "and")
+                yield f"region `{region.name}`: {inside} share one place at different times"
+        case Kind.SYMBOL:
+            yield from _symbol_lines(name.text, document)
+        case Kind.WALK:
+            yield f"the steps of a tile walk over `{name.text}`"
+        case Kind.KERNEL if compiled is not None:
+            yield from _kernel_lines(compiled)
+        case Kind.ALGORITHM if algorithm is not None:
+            ops = quoted((op.name for op in algorithm.ops), "then")
+            yield f"`{algorithm.name}`, for every tile and step: {ops}"
+
+
+def _op_lines(
+    name: str, program: Program | None, algorithm: Algorithm | None, compiled: Compiled | None
+) -> Iterator[str]:
+    op = next((one for one in algorithm.ops if one.name == name), None) if algorithm else None
+    if op is None:
+        return
+    role = _role_of(op, program)
+    yield f"op `{op.name}`: {op_words(op)}{f', in role `{role}`' if role else ''}"
+    for mode, word in _MODES.items():
+        values = dict.fromkeys(one.value for one in op.accesses() if one.mode is mode)
+        if values:
+            yield f"{word} {quoted((_held(value, program) for value in values), 'and')}"
+    for words, names in (
+        ("reads the tensor", op.inputs), ("writes the tensor", op.outputs),
+        ("takes from registers", op.takes), ("keeps in registers", op.keeps),
+    ):  # fmt: skip
+        if names:
+            yield f"{words} {quoted(names, 'and')}"
+    yield from _channel_lines(op.name, compiled)
+
+
+def _role_of(op: Op, program: Program | None) -> str | None:
+    programs = program.role_programs if program else ()
+    return next((p.role.name for p in programs for use in p.uses() if use.op is op), None)
+
+
+def _held(value: str, program: Program | None) -> str:
+    buffer = _buffer_of(value, program)
+    return value if buffer is None or buffer.name == value else f"{value} in {buffer.name}"
+
+
+def _channel_lines(op: str, compiled: Compiled | None) -> Iterator[str]:
+    channels = compiled.sync.channels if compiled else ()
+    waits = [one.name for one in channels if any(end.site.op == op for end in one.waits)]
+    signals = [one.name for one in channels if any(end.site.op == op for end in one.signals)]
+    if waits:
+        yield f"waits for {quoted(waits, 'and')}"
+    if signals:
+        yield f"completes {quoted(signals, 'and')}"
+
+
+def _buffer_lines(
+    name: str, program: Program | None, algorithm: Algorithm | None, compiled: Compiled | None
+) -> Iterator[str]:
+    buffer = _buffer_of(name, program)
+    if program is None or buffer is None:
+        value = (
+            next((one for one in algorithm.values if one.name == name), None) if algorithm else None
+        )
+        if value is not None:
+            yield f"value `{name}`: [{', '.join(value.dims)}], new in every {value.space}"
+        return
+    yield f"`{buffer.name}`: {_size(buffer)}{_place(buffer, compiled)}"
+    for lifetime in lifetimes(program, buffer):
+        yield lifetime.words
+        uses = (f"`{one.op}` {_MODES[one.mode]} it ({one.role})" for one in lifetime.uses)
+        yield "\n".join(f"- {use}" for use in uses)
+    if compiled is not None and buffer.storage is not Storage.REG:
+        yield _code(overlap_topic(compiled, buffer.name).split("\n"))
+
+
+def _buffer_of(name: str, program: Program | None) -> Buffer | None:
+    for buffer in program.buffers if program else ():
+        if name == buffer.name or name in buffer.holds:
+            return buffer
+    return None
+
+
+def _size(buffer: Buffer) -> str:
+    tile = f"{buffer.dtype} {' x '.join(map(str, buffer.shape))}"
+    ring = f", a ring of {buffer.depth} slots" if buffer.depth > 1 else ""
+    each = " for each group" if buffer.grouped else ""
+    if buffer.storage is Storage.REG:
+        return f"{tile} in registers{each}"
+    amount = buffer.columns if buffer.storage is Storage.TMEM else buffer.bytes
+    memory = "tensor memory" if buffer.storage is Storage.TMEM else "shared memory"
+    unit = _UNIT[buffer.storage].removesuffix("s" * (amount == 1))
+    return f"{tile} in {memory}, {amount:,} {unit} a slot{ring}{each}"
+
+
+def _place(buffer: Buffer, compiled: Compiled | None) -> str:
+    """Return where the first slot lies, in words; empty as long as it is not known."""
+    extent = compiled.placement.layout.extents.get(buffer.name) if compiled else None
+    if compiled is None or extent is None:
+        return ""
+    first = compiled.placement.first[extent.root]
+    where = span_text(first + extent.start, first + extent.stop)
+    return f"; {_UNIT[buffer.storage]} {where} are its first slot"
+
+
+def _role_lines(name: str, program: Program, compiled: Compiled | None) -> Iterator[str]:
+    role_program = next((p for p in program.role_programs if p.role.name == name), None)
+    if role_program is None:
+        return
+    role = role_program.role
+    registers = compiled.resources.registers[name] if compiled else role.registers
+    asked = f", {registers} registers a thread" if registers else ""
+    each = f", {role.replicas} replicas" if role.replicas > 1 else ""
+    yield f"role `{name}`: {role.warps} warp{'s' * (role.warps > 1)}{asked}{each}"
+    yield "\n".join(f"- {line}" for line in role_lines(role_program))
+
+
+def _symbol_lines(name: str, document: Document) -> Iterator[str]:
+    program = document.program
+    if program is None:
+        return
+    tile = program.tile
+    sizes = {"m": tile.m, "n": tile.n, "d": program.problem.head_dim}
+    if name == program.loop_symbol:
+        yield f"`{name}`: the step of the loop over `{program.algorithm.loop}`"
+    elif name == tile.group_symbol:
+        yield f"`{name}`: the index of the {tile.groups} groups of a tile"
+    elif name in sizes:
+        extent = program.algorithm.extents.get(name)
+        what = extent.words if extent else "columns of q, k and v"
+        yield f"`{name}` = {sizes[name]}: {what}"
+
+
+def _kernel_lines(compiled: Compiled) -> Iterator[str]:
+    resources, target = compiled.resources, compiled.program.target
+    yield _code(f"{rule}: {one.word}" for rule, one in compiled.proof.verdicts.items())
+    yield (
+        f"SMEM {resources.smem_bytes:,} of {target.smem_bytes:,} bytes, TMEM "
+        f"{resources.tmem_columns} of {target.tmem_columns} columns, {resources.barriers} barriers"
+    )
+
+
+def _code(lines: Iterable[str]) -> str:
+    return "\n".join(["```text", *lines, "```"])
