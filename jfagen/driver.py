@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -49,13 +49,20 @@ class Compiled:
     seconds: dict[str, float]
 
 
+#: Told the name of every pass before it runs; what it raises ends the compilation.
+Watch = Callable[[str], None]
+
+
 @dataclass(slots=True)
 class _Clock:
     """Times passes by name."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    watch: Watch | None = None
 
     def __call__(self, name: str, work: Callable[[], T]) -> T:
+        if self.watch is not None:
+            self.watch(name)
         start = time.perf_counter()
         result = work()
         self.seconds[name] = time.perf_counter() - start
@@ -75,12 +82,16 @@ def compile_source(source: SourceFile) -> Compiled:
 
 def compile_instances(source: SourceFile) -> tuple[Compiled, ...]:
     """Compile every instance of a schedule; as `compile_source`."""
-    first = _Clock()
-    tree = first("parse", lambda: parse(source))
-    return tuple(
-        _compile_named(source, tree, instance, _Clock() if number else first)
-        for number, instance in enumerate(instances(tree))
-    )
+    return tuple(each_instance(source))
+
+
+def each_instance(source: SourceFile, watch: Watch | None = None) -> Iterator[Compiled]:
+    """Compile the instances of a schedule one by one; as `compile_source`."""
+    clock = _Clock(watch=watch)
+    tree = clock("parse", lambda: parse(source))
+    for instance in instances(tree):
+        yield _compile_named(source, tree, instance, clock)
+        clock = _Clock(watch=watch)
 
 
 def _compile_named(

@@ -19,6 +19,7 @@ from .check import check
 from .diff import diff
 from .explain import explain
 from .fmt import fmt_command
+from .lsp import lsp
 from .streams import colored, ended_by_pipe, flush, say
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ def _lazy_commands() -> None:
     app.command("profile")(profile_command)
     app.command()(doctor)
     app.command()(balance)
+    app.command()(lsp)
 
 
 _lazy_commands()

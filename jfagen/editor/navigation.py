@@ -122,7 +122,8 @@ def renamed(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
     taken = [one for one in document.names if one.text == new and one.kind is name.kind]
     if taken and new != name.text:
         raise Unnameable(f"there is a {name.kind} `{new}` already")
-    return tuple(Edit(one.span, new) for one in document.names if same(one, name))
+    alike = (one for one in document.names if one.kind is name.kind and one.text == name.text)
+    return tuple(Edit(one.span, new) for one in alike)
 
 
 @dataclass(frozen=True, slots=True)
