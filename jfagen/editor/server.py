@@ -7,6 +7,7 @@ thread of its own, and is dropped when the next change arrives.
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from difflib import SequenceMatcher
@@ -39,6 +40,10 @@ from .session import Session, Superseded
 from .status import status_line
 
 
+#: Seconds after which a thread gives way: a change is answered while a text is being proved.
+SWITCH_INTERVAL = 0.0005
+
+
 class Where(Protocol):
     """The parameters of a request about a place of a text."""
 
@@ -55,6 +60,7 @@ class ScheduleServer(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__("jfagen", __version__, lsp.TextDocumentSyncKind.Full)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self.sessions: dict[str, Session] = {}
         self._prover = ThreadPoolExecutor(1, "prove")
 
