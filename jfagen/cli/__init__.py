@@ -52,6 +52,7 @@ def _lazy_commands() -> None:
     from .compile import compile_command
     from .doctor import doctor
     from .profile import profile_command
+    from .report import report
     from .run import run
 
     app.command()(build)
@@ -60,6 +61,7 @@ def _lazy_commands() -> None:
     app.command("compile")(compile_command)
     app.command()(explain)
     app.command()(diff)
+    app.command()(report)
     app.command("fmt")(fmt_command)
     app.command()(bench)
     app.command("profile")(profile_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -71,18 +72,23 @@ def unwritable(path: Path) -> str | None:
 def write_all(outputs: list[Output]) -> list[Output]:
     """Write every file that differs; none is replaced before all are on the disk."""
     changed = [output for output in outputs if output.state is not State.CURRENT]
+    replace_all((output.path, output.text.encode()) for output in changed)
+    return changed
+
+
+def replace_all(contents: Iterable[tuple[Path, bytes]]) -> None:
+    """Write files, their folders too; none is replaced before all are on the disk."""
     pending: list[tuple[Path, Path]] = []
     try:
-        for output in changed:
-            output.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=output.path.parent, prefix=f".{output.path.name}.")
-            pending.append((Path(name), output.path))
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(output.text)
+        for path, content in contents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            pending.append((Path(name), path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
             Path(name).chmod(0o644)
         for temporary, path in pending:
             temporary.replace(path)
     finally:
         for temporary, _ in pending:
             temporary.unlink(missing_ok=True)
-    return changed

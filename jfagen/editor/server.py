@@ -39,7 +39,6 @@ from .positions import Positions
 from .session import Session, Superseded
 from .status import status_line
 
-
 #: Seconds after which a thread gives way: a change is answered while a text is being proved.
 SWITCH_INTERVAL = 0.0005
 
