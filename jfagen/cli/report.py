@@ -28,12 +28,10 @@ def report(
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Which of the schedule's kernels; the first if left out."
-        ),
+        typer.Option(metavar="NAME", help="One of its kernels; the first if left out."),
     ] = None,
 ) -> None:
-    """Write one page: roles, memory over time, barriers, proof, and the schedule beside its kernel."""
+    """Write a page: roles, memory over time, barriers, proof, the schedule beside its kernel."""
     from ..report import page
     from ..report import pictures as pictures_of
 

@@ -1,0 +1,190 @@
+"""The page in a real browser: links lead somewhere, nothing overflows, nothing is complained of."""
+
+from __future__ import annotations
+
+import pytest
+from browser import Browser
+from builders import compiled
+
+from jfagen.report import page
+
+PAGES = ("fwd", "bwd", "hopper/fwd", "hopper/bwd")
+#: Text that is wider than the element around it, where that element does not scroll or clip.
+OVERFLOWING = """
+[...document.querySelectorAll("body *")].filter((e) => {
+  if (e.closest("svg, .scroll, .text, .skip, script")) return false;
+  return e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0
+    && getComputedStyle(e).display !== "inline";
+}).map((e) => e.outerHTML.slice(0, 120))
+"""
+#: Labels of the pictures that stick out of their rectangle, and shapes that leave their picture.
+STICKING_OUT = """
+[...document.querySelectorAll("svg")].flatMap((svg) => {
+  const box = svg.getBoundingClientRect();
+  const out = (r) => r.left < box.left - 1 || r.right > box.right + 1
+    || r.top < box.top - 1 || r.bottom > box.bottom + 1;
+  const leaving = [...svg.querySelectorAll("rect, text")].filter((e) => out(e.getBoundingClientRect()));
+  const wide = [...svg.querySelectorAll("a")].filter((a) => {
+    const label = a.querySelector("text"), rect = a.querySelector("rect");
+    return label && label.getBBox().width > rect.getBBox().width + 1;
+  });
+  return [...leaving, ...wide].map((e) => e.outerHTML.slice(0, 160));
+})
+"""
+DEAD_LINKS = """
+[...document.querySelectorAll("a[href]")].map((a) => a.getAttribute("href"))
+  .filter((href) => !href.startsWith("#") || !document.getElementById(href.slice(1)))
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser(1440, 1000) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def shown(request, browser, tmp_path_factory):
+    """The browser with the page of one schedule, light, at the top, nothing complained of yet."""
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    file.write_text(page(compiled(request.param)))
+    browser.media(prefers_color_scheme="light")
+    browser.viewport(1440, 1000)
+    browser.complaints.clear()
+    browser.open(file)
+    yield browser
+    browser.js("0")
+    assert browser.complaints == []
+
+
+def test_a_browser_that_is_asked_for_an_error_hears_it(browser, tmp_path):
+    """What the other tests rely on: the console is heard, and a bad link is found."""
+    file = tmp_path / "bad.html"
+    file.write_text("<a href='#nowhere'>x</a><script>console.error('broken'); missing()</script>")
+    browser.open(file)
+    assert browser.js(DEAD_LINKS) == ["#nowhere"]
+    assert any("broken" in said for said in browser.complaints)
+    assert any("missing is not defined" in said for said in browser.complaints)
+
+
+def test_every_link_leads_somewhere(shown):
+    assert shown.js(DEAD_LINKS) == []
+    assert shown.js("document.querySelectorAll('a[href]').length") > 100
+
+
+@pytest.mark.parametrize("width", [1920, 1440, 1024, 640, 375])
+def test_nothing_overflows(shown, width):
+    shown.viewport(width, 900)
+    assert shown.js("document.documentElement.scrollWidth") <= width
+    assert shown.js(OVERFLOWING) == []
+    assert shown.js(STICKING_OUT) == []
+
+
+def test_nothing_overflows_on_paper(shown):
+    shown.media("print")
+    shown.viewport(1050, 740)  # A4, landscape
+    assert shown.js("document.documentElement.scrollWidth") <= 1050
+    assert shown.js(OVERFLOWING) == []
+    heights = "[...document.querySelectorAll('.text')].map((e) => e.scrollHeight - e.clientHeight)"
+    assert max(shown.js(heights)) <= 1, "all of both texts is printed"
+    assert shown.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    shown.media(prefers_color_scheme="light")
+
+
+def test_dark_and_light_follow_the_system_and_the_button(shown):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, picture = shown.js(ground), shown.screenshot()
+    shown.media(prefers_color_scheme="dark")
+    dark = shown.js(ground)
+    assert dark != light and shown.screenshot() != picture
+    shown.click("#theme")  # light, whatever the system says
+    assert shown.js(ground) == light
+    shown.click("#theme")  # dark
+    shown.media(prefers_color_scheme="light")
+    assert shown.js(ground) == dark
+    shown.click("#theme")  # as the system again
+    assert shown.js(ground) == light
+
+
+#: Contrast by WCAG 2 of every text against the nearest ground behind it; the worst ratios.
+CONTRAST = """
+(() => {
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const lum = (c) => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number);
+    return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
+  const ground = (e) => { for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$|transparent/.test(c)) return c; } return "rgb(255,255,255)"; };
+  return [...document.querySelectorAll("p, th, td, a, code, span, button, li, h1, h2, h3, summary")]
+    .filter((e) => !e.closest("svg") && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+    .map((e) => { const a = lum(getComputedStyle(e).color), b = lum(ground(e));
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 80)]; })
+    .filter(([ratio]) => ratio < 4.5);
+})()
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(shown, scheme):
+    shown.media(prefers_color_scheme=scheme)
+    assert shown.js(CONTRAST) == []
+    shown.media(prefers_color_scheme="light")
+
+
+def test_lines_are_linked_both_ways_by_mouse(shown):
+    shown.click("#schedule .to a")
+    target = shown.js("location.hash")
+    assert target.startswith("#k")
+    source = shown.js(f"document.querySelector('{target}').dataset.s")
+    assert shown.js("document.querySelector('#schedule .to a').closest('li').id") == f"s{source}"
+    seen = (
+        f"(r => r.top >= 0 && r.bottom <= innerHeight)"
+        f"(document.querySelector('{target}').getBoundingClientRect())"
+    )
+    assert shown.js(seen)
+    lit = "[...document.querySelectorAll('.lit')].map((e) => e.id)"
+    assert f"s{source}" in shown.js(lit) and target[1:] in shown.js(lit)
+    shown.click(f"{target} a.from")
+    assert shown.js("location.hash") == f"#s{source}"
+
+
+def test_an_op_of_the_picture_leads_to_its_line_and_shows_its_barriers(shown):
+    shown.js("document.querySelector('#roles a[id]').focus()")
+    name = shown.js("document.activeElement.id")
+    marked = "[...document.querySelectorAll('#roles path.on')].map((p) => [p.dataset.first, p.dataset.second])"
+    assert shown.js(marked) and all(name in ends for ends in shown.js(marked))
+    shown.press("Enter")
+    line = shown.js("location.hash.slice(1)")
+    assert shown.js(f"document.querySelector('#schedule #{line}') !== null")
+
+
+def test_the_keyboard_alone_reaches_everything(shown):
+    shown.js("location.hash = ''; document.activeElement.blur(); scrollTo(0, 0)")
+    shown.press("Tab")
+    assert shown.js("document.activeElement.className") == "skip"
+    shown.press("Enter")
+    assert shown.js("location.hash") == "#texts"
+    focusable = "a[href], button, summary, [tabindex='0']"
+    unreachable = (
+        f'[...document.querySelectorAll("{focusable}")].filter((e) => e.tabIndex < 0).length'
+    )
+    assert shown.js(unreachable) == 0
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    shown.press("Tab")
+    assert shown.js(outline) != "none", "where the focus is can be seen"
+
+
+def test_n_and_p_walk_through_the_places_of_a_line(shown):
+    many = "[...document.querySelectorAll('#schedule li')].find((l) => l.querySelectorAll('.to a').length > 2)"
+    shown.js(f"{many}.querySelector('.to a').focus()")
+    shown.press("Enter")
+    walked = [shown.js("location.hash")]
+    for key in "nnp":
+        shown.press(key)
+        walked.append(shown.js("location.hash"))
+    sources = {shown.js(f"document.querySelector('{hash}').dataset.s") for hash in walked}
+    assert len(set(walked)) == 3 and walked[3] == walked[1] and len(sources) == 1
+
+
+def test_nothing_is_asked_of_a_network(shown):
+    assert shown.js("performance.getEntriesByType('resource').map((e) => e.name)") == []
