@@ -4,7 +4,7 @@
 const fs = require("fs");
 const path = require("path");
 const vscode = require("vscode");
-const { LanguageClient, TransportKind } = require("vscode-languageclient/node");
+const { CloseAction, ErrorAction, LanguageClient } = require("vscode-languageclient/node");
 
 const SETTING = "jfagen.command";
 
@@ -59,17 +59,33 @@ async function start() {
     );
     return;
   }
-  const server = { command, args, transport: TransportKind.stdio };
-  const options = { documentSelector: [{ scheme: "file", language: "sched" }] };
-  client = new LanguageClient("jfagen", "jfagen", server, options);
+  const line = [command, ...args].join(" ");
+  let running = false;
+  let told = false;
+  /** One message for a server, in place of several from the client. */
+  const complainOnce = (message) => {
+    if (!told) complain(`${message} The panel Output, channel jfagen, shows what it wrote.`);
+    told = true;
+  };
+  const options = {
+    documentSelector: [{ scheme: "file", language: "sched" }],
+    initializationFailedHandler: () => false,
+    errorHandler: {
+      error: () => ({ action: ErrorAction.Continue, handled: true }),
+      closed: () => {
+        complainOnce(running ? `\`${line}\` ended.` : `\`${line}\` ended before it answered.`);
+        return { action: CloseAction.DoNotRestart, handled: true };
+      },
+    },
+  };
   try {
+    // Without a transport: it is stdio, and no argument is added.
+    client = new LanguageClient("jfagen", "jfagen", { command, args }, options);
     await client.start();
+    running = true;
   } catch (error) {
     client = undefined;
-    complain(
-      `\`${[command, ...args].join(" ")}\` does not start (${error.message || error}). ` +
-        "The panel Output, channel jfagen, shows what it wrote."
-    );
+    complainOnce(`\`${line}\` does not start: ${error.message || error}.`);
   }
 }
 
