@@ -14,6 +14,7 @@ import pytest
 from builders import ROOT, SHIPPED
 
 import jfagen
+from jfagen.editor.vscode import vscode_files, vscode_folder
 
 FOLDERS = ("templates", "schedules", "generated")
 
@@ -70,7 +71,15 @@ def test_the_wheel_holds_the_package_its_grammar_and_its_typing_mark(unpacked):
 def test_the_wheel_holds_nothing_else(unpacked):
     tops = {path.name for path in unpacked.iterdir()}
     assert tops == {"jfagen", f"jfagen-{jfagen.__version__}.dist-info"}
-    assert not [name for name in files_below(unpacked, "*.pyc", ".*") if name]
+    assert files_below(unpacked, "*.pyc", ".*") == {"jfagen/editor/vscode/.vscodeignore"}
+
+
+def test_the_wheel_holds_the_extension_for_vs_code(unpacked):
+    folder = unpacked / "jfagen" / "editor" / "vscode"
+    packaged = {name: (folder / name).read_bytes() for name in files_below(folder, "*.*")}
+    assert packaged == {
+        name.as_posix(): (vscode_folder() / name).read_bytes() for name in vscode_files()
+    }
 
 
 def test_a_wheel_builds_the_bundled_schedules_without_the_checkout(unpacked, tmp_path):

@@ -23,7 +23,8 @@ STICKING_OUT = """
   const box = svg.getBoundingClientRect();
   const out = (r) => r.left < box.left - 1 || r.right > box.right + 1
     || r.top < box.top - 1 || r.bottom > box.bottom + 1;
-  const leaving = [...svg.querySelectorAll("rect, text")].filter((e) => out(e.getBoundingClientRect()));
+  const leaving = [...svg.querySelectorAll("rect, text")]
+    .filter((e) => out(e.getBoundingClientRect()));
   const wide = [...svg.querySelectorAll("a")].filter((a) => {
     const label = a.querySelector("text"), rect = a.querySelector("rect");
     return label && label.getBBox().width > rect.getBBox().width + 1;
@@ -47,7 +48,9 @@ def browser():
 def shown(request, browser, tmp_path_factory):
     """The browser with the page of one schedule, light, at the top, nothing complained of yet."""
     file = tmp_path_factory.mktemp("page") / "page.html"
-    file.write_text(page(compiled(request.param)))
+    for name in ("page", "again"):
+        file.with_name(f"{name}.html").write_text(page(compiled(request.param)))
+    browser.file = file
     browser.media(prefers_color_scheme="light")
     browser.viewport(1440, 1000)
     browser.complaints.clear()
@@ -115,8 +118,9 @@ CONTRAST = """
   const ground = (e) => { for (; e; e = e.parentElement) {
     const c = getComputedStyle(e).backgroundColor;
     if (!/, 0\\)$|transparent/.test(c)) return c; } return "rgb(255,255,255)"; };
-  return [...document.querySelectorAll("p, th, td, a, code, span, button, li, h1, h2, h3, summary")]
-    .filter((e) => !e.closest("svg") && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+  const says = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  return [...document.querySelectorAll("p, th, td, a, code, span, button, li, h1, h2, summary")]
+    .filter((e) => !e.closest("svg") && says(e))
     .map((e) => { const a = lum(getComputedStyle(e).color), b = lum(ground(e));
       return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 80)]; })
     .filter(([ratio]) => ratio < 4.5);
@@ -151,7 +155,8 @@ def test_lines_are_linked_both_ways_by_mouse(shown):
 def test_an_op_of_the_picture_leads_to_its_line_and_shows_its_barriers(shown):
     shown.js("document.querySelector('#roles a[id]').focus()")
     name = shown.js("document.activeElement.id")
-    marked = "[...document.querySelectorAll('#roles path.on')].map((p) => [p.dataset.first, p.dataset.second])"
+    ends = "(p) => [p.dataset.first, p.dataset.second]"
+    marked = f"[...document.querySelectorAll('#roles path.on')].map({ends})"
     assert shown.js(marked) and all(name in ends for ends in shown.js(marked))
     shown.press("Enter")
     line = shown.js("location.hash.slice(1)")
@@ -159,15 +164,13 @@ def test_an_op_of_the_picture_leads_to_its_line_and_shows_its_barriers(shown):
 
 
 def test_the_keyboard_alone_reaches_everything(shown):
-    shown.js("location.hash = ''; document.activeElement.blur(); scrollTo(0, 0)")
+    shown.open(shown.file.with_name("again.html"))
     shown.press("Tab")
     assert shown.js("document.activeElement.className") == "skip"
     shown.press("Enter")
     assert shown.js("location.hash") == "#texts"
-    focusable = "a[href], button, summary, [tabindex='0']"
-    unreachable = (
-        f'[...document.querySelectorAll("{focusable}")].filter((e) => e.tabIndex < 0).length'
-    )
+    every = "[...document.querySelectorAll('a[href], button, summary, [tabindex]')]"
+    unreachable = f"{every}.filter((e) => e.tabIndex < 0).length"
     assert shown.js(unreachable) == 0
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     shown.press("Tab")
@@ -175,7 +178,8 @@ def test_the_keyboard_alone_reaches_everything(shown):
 
 
 def test_n_and_p_walk_through_the_places_of_a_line(shown):
-    many = "[...document.querySelectorAll('#schedule li')].find((l) => l.querySelectorAll('.to a').length > 2)"
+    has_many = "(line) => line.querySelectorAll('.to a').length > 2"
+    many = f"[...document.querySelectorAll('#schedule li')].find({has_many})"
     shown.js(f"{many}.querySelector('.to a').focus()")
     shown.press("Enter")
     walked = [shown.js("location.hash")]

@@ -17,9 +17,14 @@ TESTS = sorted((ROOT / "tests").glob("*.py"))
 #: Which folders of the package may import a library: one door each.
 DOORS = {
     "lark": ("syntax",),
+    "lsprotocol": ("editor",),
+    "markupsafe": ("report",),
     "matplotlib": ("balance", "bench", "examples"),
     "networkx": ("graph",),
-    "jinja2": ("emit",),
+    "jinja2": ("emit", "report"),
+    "pygls": ("editor",),
+    "pygments": ("report",),
+    "resvg_py": ("report",),
     "numpy": ("balance", "machine", "reference.py"),
     "torch": ("bench", "doctor", "examples", "machine", "profile", "runtime"),
     "triton": ("doctor", "machine", "runtime", "toolchain"),
@@ -39,6 +44,7 @@ LAYERS = [
     ("readback",),
     ("driver",),
     ("explain", "review"),
+    ("editor", "report"),
 ]
 
 
