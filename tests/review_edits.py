@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from builders import schedule_text
-from test_backward_edits import staged
+from test_backward_edits import MMA, UNPIPELINED, WIDE, over, staged
 from test_edits import HOPPER, LEGAL
 from test_hopper_backward_edits import STAGED
 
@@ -33,6 +33,8 @@ EDITS = {
     "7 longest first, zigzag": ("fwd", LEGAL["longest_zigzag"]),
     "8 a deeper stage": ("bwd", staged(16, 3, 2)),
     "8 a stage in place of registers": ("hopper/bwd", STAGED),
+    "9 dq over dp": ("bwd", WIDE),
+    "9 dq over the scores": ("bwd", (*WIDE, *over("st", "pt over dq"), (MMA, UNPIPELINED))),
     "11 to Hopper": ("fwd", HOPPER),
     "a role is renamed": ("fwd", renamed("fwd", "correction", "fixer")),
     "a buffer is renamed": ("fwd", (("smem kv     :", "smem pairs  :"),)),

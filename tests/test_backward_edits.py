@@ -21,6 +21,7 @@ STATIC = (("next clc asked by load", "next static deal round_robin"),)
 STAGE = "smem stage : f32[m, 32]  depth 2"
 REDUCE = "reduce_dq[j] in slices of 32 through stage  hold 1"
 MMA = "mma     { st[j]  dk[j-1]  dq[j-1]  dpt[j]  dv[j] }"
+UNPIPELINED = "mma     { st[j]  dpt[j]  dv[j]  dk[j]  dq[j] }"
 WALKS = {"clc": (), "static": STATIC}
 COMBINATIONS = list(product((16, 32, 64), (1, 2, 3), (0, 1, 2)))
 
@@ -157,8 +158,7 @@ def test_of_128_queries_dq_apart_from_dp_makes_the_scores_share_and_roles_wait()
 def test_of_128_queries_dq_over_the_scores_needs_another_order():
     shown = refusal(*WIDE, *over("st", "dq"))
     assert "order-cycle" in shown and "`dq`" in shown
-    unpipelined = "mma     { st[j]  dpt[j]  dv[j]  dk[j]  dq[j] }"
-    one = compiled("bwd", *WIDE, *over("st", "pt over dq"), (MMA, unpipelined))
+    one = compiled("bwd", *WIDE, *over("st", "pt over dq"), (MMA, UNPIPELINED))
     assert one.placement.layout.extents["dq"].root == "st"
 
 

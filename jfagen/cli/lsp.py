@@ -1,19 +1,39 @@
-"""`jfagen lsp`: the language server for schedules, on standard input and output."""
+"""`jfagen lsp`: the language server for schedules, and what VS Code needs to start it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from .streams import say
-
-_WRONG_CALL = 2
+from .inputs import wrong_call
 
 
-def lsp() -> None:
-    """Serve editors: findings as you type, hover, completion, definition, rename, fixes."""
+def lsp(
+    vscode: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the extension for VS Code there, and end."),
+    ] = None,
+) -> None:
+    """Serve an editor on standard input and output: findings as you type, hover, completion."""
+    if vscode is not None:
+        _write_extension(vscode)
+        return
     try:
         from ..editor.server import SERVER
     except ImportError as error:
-        say(f"error: the language server needs `{error.name}`\nhelp: `pip install pygls`")
-        raise typer.Exit(_WRONG_CALL) from None
+        raise wrong_call(f"the language server needs `{error.name}`: `pip install pygls`") from None
     SERVER.start_io()
+
+
+def _write_extension(folder: Path) -> None:
+    from ..editor.vscode import write_vscode
+
+    try:
+        written = write_vscode(folder)
+    except OSError as error:
+        raise wrong_call(error.strerror and f"cannot write `{folder}`: {error.strerror}" or str(error)) from None
+    for path in written:
+        typer.echo(path.as_posix())
+    typer.echo(f"`{folder / 'README.md'}` says how to install it", err=True)
