@@ -154,7 +154,7 @@ def test_the_ladder_is_complete():
 
 def test_it_stays_short():
     """One page: language, two targets, two algorithms, proofs, PyTorch, a model, measurements."""
-    assert len(text().splitlines()) <= 820
+    assert len(text().splitlines()) <= 900
 
 
 def test_the_loop_of_a_consumer_is_what_the_kernel_has(golden):

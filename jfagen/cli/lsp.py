@@ -33,7 +33,9 @@ def _write_extension(folder: Path) -> None:
     try:
         written = write_vscode(folder)
     except OSError as error:
-        raise wrong_call(error.strerror and f"cannot write `{folder}`: {error.strerror}" or str(error)) from None
+        raise wrong_call(
+            (error.strerror and f"cannot write `{folder}`: {error.strerror}") or str(error)
+        ) from None
     for path in written:
         typer.echo(path.as_posix())
     typer.echo(f"`{folder / 'README.md'}` says how to install it", err=True)
