@@ -194,12 +194,13 @@ def test_findings_as_json(call, tmp_path):
     write(tmp_path / "a.sched", BAD, ("warps 4  default", "warps 3  default"))
     said = call("check", "a.sched", "--format", "json")
     assert said.code == 1 and not said.err
-    warps, depth = json.loads(said.out)
+    warps, depth = json.loads(said.out)["findings"]
     assert (warps["id"], depth["id"]) == ("bad-warps", "bad-depth")
     assert depth["path"] == "a.sched" and depth["severity"] == "error"
     assert (depth["line"], depth["column"], depth["end_line"]) == (21, 35, 21)
     assert depth["help"] == ["write `depth 2` or more"]
-    assert json.loads(call("check", "fwd", "--format", "json").out) == []
+    nothing = {"schema": "jfagen.check/1", "findings": []}
+    assert json.loads(call("check", "fwd", "--format", "json").out) == nothing
 
 
 def test_check_writes_nothing(call, tmp_path):

@@ -1,5 +1,6 @@
 """Findings with places: the data, the collecting reporter and the renderings."""
 
+from .as_json import as_dict, findings_document
 from .fixes import (
     Counted,
     Edit,
@@ -18,8 +19,9 @@ from .fixes import (
     without,
     write,
 )
-from .model import CompileError, Diagnostic, Label, Note, Reporter, Severity
-from .render import as_dict, render, render_all, render_line
+from .model import CompileError, Diagnostic, Found, Label, Note, Reporter, Severity
+from .render import render, render_all, render_line
+from .sarif import RuleWords, sarif_log
 from .source import SourceFile, Span
 from .words import listed, near_match, quoted
 
@@ -29,9 +31,11 @@ __all__ = [
     "Diagnostic",
     "Edit",
     "Fix",
+    "Found",
     "Label",
     "Note",
     "Reporter",
+    "RuleWords",
     "Severity",
     "SourceFile",
     "Span",
@@ -41,6 +45,7 @@ __all__ = [
     "choice",
     "count",
     "drop",
+    "findings_document",
     "inside",
     "listed",
     "meant",
@@ -53,6 +58,7 @@ __all__ = [
     "render",
     "render_all",
     "render_line",
+    "sarif_log",
     "without",
     "write",
 ]
