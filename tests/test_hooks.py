@@ -102,6 +102,10 @@ def test_build_check_fails_until_the_kernel_is_built(tmp_path):
     assert run_hook("jfagen-build-check", BAD, tmp_path).returncode == 1
 
 
+def test_the_readme_names_only_hooks_that_exist():
+    assert set(re.findall(r"- id: (\S+)", (ROOT / "README.md").read_text())) <= set(HOOKS)
+
+
 @pytest.mark.parametrize("id", HOOKS)
 def test_a_hook_takes_the_files_that_it_names(id):
     matches = re.compile(HOOKS[id]["files"]).search
