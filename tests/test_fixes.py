@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import pairwise
+from random import Random
 
 import pytest
+from builders import SHIPPED, schedule_text
 from test_errors import ERRORS, NAMES, findings_of
 
 from jfagen.diagnostics import (
@@ -26,6 +30,7 @@ from jfagen.diagnostics import (
     without,
 )
 from jfagen.driver import compile_instances, compile_source
+from jfagen.semantics import check
 from jfagen.syntax import format_schedule, parse
 
 #: What is left when the first fix of a schedule was carried out: these have a second mistake.
@@ -41,6 +46,8 @@ LEFT = {
 REALIGNED = {"algorithm_missing", "backward_in_groups", "block_missing", "groups_of_query_rows"}
 REALIGNED |= {"k_in_registers", "m_of_128_on_hopper", "m_of_64", "misspelt_buffer"}
 REALIGNED |= {"s_in_smem_on_hopper", "target_missing", "tmem_on_hopper"}
+#: Findings of the parser, which may hide others.
+SYNTAX = {"syntax", "unknown-word", "bad-number", "bad-character", "said-twice"}
 #: Measured: findings with a fix, of all; all but those in LEFT are then mended.
 FIXABLE = 141
 
@@ -115,6 +122,37 @@ def test_a_fix_of_a_canonical_schedule_leaves_it_canonical(name):
     assert [str(fix) for fix in fixes] == [str(fix) for fix in fixes_of(name)]
     for fix in fixes:
         assert is_canonical(carried_out(fix)) is (name not in REALIGNED), fix
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fixes_of_damaged_schedules_can_be_carried_out(seed):
+    """Whatever is wrong: edits lie apart, change something, and leave what parsed parsing."""
+    random = Random(seed)
+    for name in SHIPPED * 2:
+        words = re.findall(r"\s+|#.*|[\w.]+|.", schedule_text(name))
+        for _ in range(random.randint(1, 3)):
+            one, other = (random.randrange(len(words)) for _ in range(2))
+            damage = random.choice(("drop", "repeat", "swap"))
+            if damage == "drop":
+                del words[one]
+            elif damage == "repeat":
+                words.insert(one, words[other])
+            else:
+                words[one], words[other] = words[other], words[one]
+        source = SourceFile(path="a.sched", text="".join(words))
+        try:
+            tree = parse(source)
+            check(tree, source)
+        except CompileError as error:
+            helps = [one for found in error.diagnostics for one in found.helps]
+            parsed = {found.id for found in error.diagnostics}.isdisjoint(SYNTAX)
+            for fix in (one for one in helps if isinstance(one, Fix)):
+                places = sorted((edit.span.start, edit.span.end) for edit in fix.edits)
+                assert all(first[1] <= second[0] for first, second in pairwise(places))
+                text = carried_out(fix)
+                assert text != source.text
+                if parsed:
+                    parse(SourceFile(path="a.sched", text=text))
 
 
 # ---- The builders, on small texts --------------------------------------------------------------

@@ -129,7 +129,7 @@ def removal(span: Span) -> Edit:
     elif not ends_line and (begins_line or text[start - 1] in "{("):
         while end < len(text) and text[end] in _BLANKS:
             end += 1
-        start = start if text[end] in "})" else span.start
+        start = start if text[end : end + 1] in ("}", ")") else span.start
     return Edit(span.source.span(start, end), "")
 
 

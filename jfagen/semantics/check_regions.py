@@ -46,8 +46,9 @@ def check_regions(context: Context) -> tuple[Region, ...]:
 
 def _keep_one(tree: ast.RegionTree, leaf: Leaf) -> str:
     """Return the advice to keep one of two: this one goes, if it stands beside others."""
-    if isinstance(tree, ast.Beside) and any(part.span == leaf.span for part in tree.parts):
-        return without("keep one of the two", leaf.span, [part.span for part in tree.parts])
+    spans = [part.span for part in tree.parts] if isinstance(tree, ast.Beside) else []
+    if len(spans) > 1 and leaf.span in spans:
+        return without("keep one of the two", leaf.span, spans)
     parts = () if isinstance(tree, ast.BufferRef) else _parts(tree)
     advices = (_keep_one(part, leaf) for part in parts)
     return next((advice for advice in advices if isinstance(advice, Fix)), "keep one of the two")
