@@ -27,13 +27,15 @@ def check_tiles(context: Context) -> TileSource | None:
         assert tiles is not None
         place = tiles.next.source if tiles.next is not None else tiles.residency
         assert place is not None
-        clc = tiles.next.span if tiles.next is not None else None
-        static = "next static deal zigzag"
-        instead = write(clc, static) if clc else write(place.span, f"persistent  {static}")
+        static, instead = "next static deal zigzag", ""
+        if source.next is NextTile.CLC and tiles.next is not None:
+            instead = write(tiles.next.span, static)
+        elif tiles.next is None:
+            instead = write(place.span, f"persistent  {static}")
         context.not_built(
             f"`{place}` with `q jagged`, where the device counts the tiles,",
             place.span,
-            instead,
+            instead or f"write `persistent  {static}`",
         )
     return source
 
