@@ -116,6 +116,31 @@ def test_check_of_a_build_names_the_stale_file_and_the_command_that_renews_it(ca
     assert call("build", "a.sched", "-o", "out", "--check").code == 0
 
 
+def test_check_of_a_build_names_only_the_schedules_whose_kernels_are_not_theirs(call, tmp_path):
+    names = ["a.sched", "b b.sched", "c.sched"]
+    for name in names:
+        write(tmp_path / name)
+    assert call("build", *names).code == 0
+    write(tmp_path / "b b.sched", ("depth 3", "depth 2"))
+    said = call("build", *names, "--check")
+    assert said == Said(3, "", "generated/b b.py is stale\nrun `jfagen build 'b b.sched'`\n")
+    (tmp_path / "generated" / "c.py").write_text("mine")
+    said = call("build", *names, "--check")
+    assert "generated/c.py is not a generated file\n" in said.err and "a.py" not in said.err
+    assert said.err.endswith("run `jfagen build 'b b.sched' c.sched --force`\n")
+
+
+def test_check_of_a_build_names_the_stale_instances(call, tmp_path):
+    two = ("dtype bf16", "dtype in {bf16, fp16}")
+    kinds = [("q[g]   : bf16", "q[g]   : dtype"), ("kv     : bf16", "kv     : dtype")]
+    kinds += [("out[g] : bf16", "out[g] : dtype"), ("p[g]     : bf16", "p[g]     : dtype")]
+    write(tmp_path / "a.sched", two, *kinds)
+    assert call("build", "a.sched").code == 0
+    (tmp_path / "generated" / "a_fp16.py").unlink()
+    said = call("build", "a.sched", "--check")
+    assert said == Said(3, "", "generated/a_fp16.py is missing\nrun `jfagen build a.sched`\n")
+
+
 def test_check_of_a_build_that_never_was(call, tmp_path):
     said = call("build", "fwd", "--check")
     assert said.code == 3 and "generated/fwd.py is missing" in said.err
@@ -194,12 +219,13 @@ def test_findings_as_json(call, tmp_path):
     write(tmp_path / "a.sched", BAD, ("warps 4  default", "warps 3  default"))
     said = call("check", "a.sched", "--format", "json")
     assert said.code == 1 and not said.err
-    warps, depth = json.loads(said.out)
+    warps, depth = json.loads(said.out)["findings"]
     assert (warps["id"], depth["id"]) == ("bad-warps", "bad-depth")
     assert depth["path"] == "a.sched" and depth["severity"] == "error"
     assert (depth["line"], depth["column"], depth["end_line"]) == (21, 35, 21)
     assert depth["help"] == ["write `depth 2` or more"]
-    assert json.loads(call("check", "fwd", "--format", "json").out) == []
+    nothing = {"schema": "jfagen.check/1", "findings": []}
+    assert json.loads(call("check", "fwd", "--format", "json").out) == nothing
 
 
 def test_check_writes_nothing(call, tmp_path):

@@ -17,6 +17,8 @@ import jfagen
 from jfagen.editor.vscode import vscode_files, vscode_folder
 
 FOLDERS = ("templates", "schedules", "generated")
+#: What the package is made of.
+KINDS = ("*.py", "*.lark", "*.schema.json", "py.typed")
 
 
 def run(*arguments, cwd, **environment):
@@ -60,12 +62,10 @@ def test_the_wheel_holds_what_lies_beside_the_package(unpacked, folder):
 
 def test_the_wheel_holds_the_package_its_grammar_and_its_typing_mark(unpacked):
     packaged = {
-        name
-        for name in files_below(unpacked / "jfagen", "*.py", "*.lark", "py.typed")
-        if not name.startswith("_data/")
+        name for name in files_below(unpacked / "jfagen", *KINDS) if not name.startswith("_data/")
     }
-    assert packaged == files_below(ROOT / "jfagen", "*.py", "*.lark", "py.typed")
-    assert {"py.typed", "syntax/schedule.lark"} <= packaged
+    assert packaged == files_below(ROOT / "jfagen", *KINDS)
+    assert {"py.typed", "syntax/schedule.lark", "diagnostics/check.schema.json"} <= packaged
 
 
 def test_the_wheel_holds_nothing_else(unpacked):

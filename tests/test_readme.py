@@ -95,8 +95,13 @@ def check(golden, name, expected):
 
 def command_lines():
     lines = [line for block in fenced("sh") for line in block.splitlines()]
-    calls = [*lines, *inline()]
+    calls = [*lines, *inline(), *workflow_calls()]
     return sorted({call for call in calls if call.startswith("jfagen ")})
+
+
+def workflow_calls():
+    """Return the calls in workflows, without where their output goes."""
+    return re.findall(r"\bjfagen [a-z][^>\n]*", "".join(fenced("yaml")))
 
 
 @pytest.mark.parametrize("line", command_lines())

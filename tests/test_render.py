@@ -16,7 +16,7 @@ from jfagen.diagnostics import (
     Severity,
     SourceFile,
     as_dict,
-    did_you_mean,
+    meant,
     near_match,
     quoted,
     render,
@@ -206,8 +206,8 @@ def test_the_reporter_raises_everything_it_collected():
 
 
 def test_near_matches():
-    assert did_you_mean("sofmax", ["load", "softmax"]) == ("did you mean `softmax`?",)
-    assert did_you_mean("xyz", ["load", "softmax"]) == ()
+    assert meant(span_of("acc"), ["load", "ack"]) == ("did you mean `ack`?",)
+    assert meant(span_of("acc"), ["load", "store"]) == ()
     assert near_match("LOAD", ["load", "store"]) == "load"
 
 

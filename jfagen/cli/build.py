@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,8 @@ def build(
     timings: Timings = False,
 ) -> None:
     """Compile schedules to kernels: all of them, or none if one is wrong."""
-    compiled = compile_all(files)
+    kernels = _compile_all(files)
+    compiled = [one for _, one in kernels]
     outputs = [
         Output(
             path=output_path(one.program.source.path, output, one.instance.suffix),
@@ -45,7 +47,7 @@ def build(
     ]
     _refuse_twins(compiled, outputs)
     if check:
-        _check_fresh(files, outputs, output)
+        _check_fresh([name for name, _ in kernels], outputs, output)
         return
     _refuse_edited(outputs, force=force)
     written = {one.path for one in write_all(outputs)}
@@ -55,13 +57,13 @@ def build(
             typer.echo(timing_lines(one))
 
 
-def compile_all(files: list[str]) -> list[Compiled]:
-    """Compile every file; CompileError with the findings of all that are wrong."""
-    compiled: list[Compiled] = []
+def _compile_all(files: list[str]) -> list[tuple[str, Compiled]]:
+    """Return every kernel with its file; CompileError with the findings of all that are wrong."""
+    compiled: list[tuple[str, Compiled]] = []
     found: list[Diagnostic] = []
-    for path in [find_schedule(name) for name in dict.fromkeys(files)]:
+    for name, path in {name: find_schedule(name) for name in files}.items():
         try:
-            compiled += compile_all_of(path)
+            compiled += [(name, one) for one in compile_all_of(path)]
         except CompileError as error:
             found += error.diagnostics
     if found:
@@ -70,14 +72,16 @@ def compile_all(files: list[str]) -> list[Compiled]:
 
 
 def _check_fresh(files: list[str], outputs: list[Output], directory: Path) -> None:
-    stale = [out for out in outputs if out.state is not State.CURRENT]
+    """Name every kernel that is not what its schedule says, and the command that renews them."""
+    pairs = zip(files, outputs, strict=True)
+    stale = {out: name for name, out in pairs if out.state is not State.CURRENT}
     for out in stale:
         typer.echo(f"{out.path} is {out.state}", err=True)
     if stale:
-        where = "" if directory == Path("generated") else f" -o {directory}"
+        where = [] if directory == Path("generated") else ["-o", str(directory)]
         edited = any(out.state in (State.EDITED, State.FOREIGN) for out in stale)
-        force = " --force" if edited else ""
-        typer.echo(f"run `jfagen build {' '.join(files)}{where}{force}`", err=True)
+        words = [*dict.fromkeys(stale.values()), *where, *(["--force"] if edited else [])]
+        typer.echo(f"run `jfagen build {shlex.join(words)}`", err=True)
         raise typer.Exit(_STALE)
 
 

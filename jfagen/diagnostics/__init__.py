@@ -1,33 +1,64 @@
 """Findings with places: the data, the collecting reporter and the renderings."""
 
-from .fixes import Edit, Fix, carried_out, drop, meant, removal, write
-from .model import CompileError, Diagnostic, Label, Note, Reporter, Severity
-from .render import as_dict, render, render_all, render_line
+from .as_json import as_dict, findings_document
+from .fixes import (
+    Counted,
+    Edit,
+    Fix,
+    below,
+    carried_out,
+    choice,
+    count,
+    drop,
+    inside,
+    meant,
+    moved,
+    phrase,
+    put,
+    removal,
+    without,
+    write,
+)
+from .model import CompileError, Diagnostic, Found, Label, Note, Reporter, Severity
+from .render import render, render_all, render_line
+from .sarif import RuleWords, sarif_log
 from .source import SourceFile, Span
-from .words import did_you_mean, listed, near_match, quoted
+from .words import listed, near_match, quoted
 
 __all__ = [
     "CompileError",
+    "Counted",
     "Diagnostic",
     "Edit",
     "Fix",
+    "Found",
     "Label",
     "Note",
     "Reporter",
+    "RuleWords",
     "Severity",
     "SourceFile",
     "Span",
     "as_dict",
+    "below",
     "carried_out",
-    "did_you_mean",
+    "choice",
+    "count",
     "drop",
+    "findings_document",
+    "inside",
     "listed",
     "meant",
+    "moved",
     "near_match",
+    "phrase",
+    "put",
     "quoted",
     "removal",
     "render",
     "render_all",
     "render_line",
+    "sarif_log",
+    "without",
     "write",
 ]

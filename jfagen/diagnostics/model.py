@@ -53,6 +53,19 @@ class Diagnostic:
     helps: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding, and its file for whoever reads it elsewhere.
+
+    Attributes:
+        diagnostic: the finding.
+        path: below the working folder, with forward slashes; absolute if it is not below.
+    """
+
+    diagnostic: Diagnostic
+    path: str
+
+
 class CompileError(Exception):
     """The schedule is wrong: carries every finding, in order of their places."""
 

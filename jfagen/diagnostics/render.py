@@ -1,10 +1,9 @@
-"""Findings as text with carets, as one line each, and as plain values for JSON."""
+"""Findings as text with carets, and as one line each."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from typing import Any
 
 from .model import Diagnostic, Label, Severity
 from .source import Span
@@ -46,35 +45,6 @@ def render_line(diagnostic: Diagnostic) -> str:
     """Return the concise form: place, severity, id and message on one line."""
     place = diagnostic.label.span.place
     return f"{place}: {diagnostic.severity}[{diagnostic.id}]: {diagnostic.message}"
-
-
-def as_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Return plain values for JSON: lines and columns from 1, the end exclusive."""
-    return {
-        "id": diagnostic.id,
-        "severity": str(diagnostic.severity),
-        "message": diagnostic.message,
-        **_label_dict(diagnostic.label),
-        "notes": [
-            {"message": note.message, **(_label_dict(note.label) if note.label else {})}
-            for note in diagnostic.notes
-        ],
-        "help": list(diagnostic.helps),
-    }
-
-
-def _label_dict(label: Label) -> dict[str, Any]:
-    span = label.span
-    line, column = span.source.position(span.start)
-    end_line, end_column = span.source.position(span.end)
-    return {
-        "path": span.source.path,
-        "line": line,
-        "column": column,
-        "end_line": end_line,
-        "end_column": end_column,
-        "label": label.message,
-    }
 
 
 def _snippet(label: Label, tone: str, color: bool) -> list[str]:

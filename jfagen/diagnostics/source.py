@@ -52,6 +52,11 @@ class SourceFile:
         end = self.text.find("\n", start)
         return self.text[start : len(self.text) if end < 0 else end].removesuffix("\r")
 
+    def line_span(self, line: int) -> Span:
+        """Return the span of a line counted from 1, without its indentation and line end."""
+        text, start = self.line_text(line), self._line_starts[line - 1]
+        return self.span(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
     def span(self, start: int, end: int) -> Span:
         """Return the span of the characters from `start` up to, but without, `end`."""
         return Span(source=self, start=start, end=end)

@@ -25,9 +25,3 @@ def near_match(name: str, known: Iterable[str]) -> str | None:
             return word
     matches = get_close_matches(name.lower(), list(candidates), n=1, cutoff=0.6)
     return candidates[matches[0]] if matches else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the help line that names the near match, or nothing."""
-    match = near_match(name, known)
-    return (f"did you mean `{match}`?",) if match is not None else ()

@@ -8,7 +8,7 @@ import keyword
 from collections import Counter
 from dataclasses import dataclass
 
-from ..diagnostics import Diagnostic, Label, Span
+from ..diagnostics import Diagnostic, Label, Span, put
 from ..semantics.program import Program
 
 
@@ -55,11 +55,14 @@ def _is_word(name: str) -> bool:
 def _finding(kind: str, name: str, span: Span, derived: str = "") -> Diagnostic:
     becomes = f", for it becomes `{derived}`" if derived else ""
     whose = "Python" if keyword.iskeyword(name) else "the kernel's text"
+    other = f"my_{name.lower()}"
+    advice = f"choose another name, such as `{other}`"
     return Diagnostic(
         id="reserved-name",
         message=f"`{name}` cannot be the name of a {kind}: it is a word of {whose}{becomes}",
         label=Label(span=span),
-        helps=(f"choose another name, such as `my_{name.lower()}`",),
+        # Buffers and the group index stand elsewhere too.
+        helps=(put(advice, span, other) if kind == "kernel" else advice,),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from ..diagnostics import RuleWords
 from ..proof.rules import RULES
 from ..readback import TEXT_RULES
 
@@ -19,6 +20,15 @@ assumptions of every proof:
 def rule_ids() -> list[str]:
     """Return the ids of all rules."""
     return [rule.ID for rule in (*RULES, *TEXT_RULES)]
+
+
+def rule_words(rule_id: str) -> RuleWords | None:
+    """Return what is said of a rule where findings are listed; None for an unknown id."""
+    for rule in (*RULES, *TEXT_RULES):
+        if rule.ID == rule_id:
+            page = inspect.cleandoc(rule.__doc__ or "")
+            return RuleWords(page.partition("\n\n")[0].removeprefix(f"{rule_id}: "), page)
+    return None
 
 
 def rule_page(rule_id: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..algorithm import Engine, Mode
-from ..diagnostics import Diagnostic, Label, Note
+from ..diagnostics import Diagnostic, Label, Note, count, moved, put
 from ..passes.dependences import Dependence, sequential_key
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import place
@@ -250,12 +250,17 @@ def _closer(plan: Plan, say: _Words, runs_first: Event, runs_later: Event) -> li
     if not laps and one is other:
         return []
     if not laps:
-        return [f"place {say(runs_later)} before {say(runs_first)}"]
+        words = f"place {say(runs_later)} before {say(runs_first)}"
+        return [moved(words, other.whole, one.whole, before=True)]
     offset = other.offset + laps
     head = other.span.text.rsplit("[", 1)[0]
-    written = f"`{head}[{plan.program.loop_symbol}{f'{offset:+d}' if offset else ''}]`"
-    where = "" if stands_before else f", before `{one.span.text}`"
-    return [f"let `{head}` run closer: write {written}{where}"]
+    written = other.at(plan.program.loop_symbol, offset)
+    words = f"let `{head}` run closer: write `{written}`"
+    if stands_before:
+        return [put(words, other.span, written)]
+    words += f", before `{one.span.text}`"
+    whole = other.whole if other.whole == other.span else None
+    return [moved(words, whole, one.whole, before=True, text=written)]
 
 
 def _is_legal(plan: Plan, event: Event, one: OpUse, other: OpUse) -> bool:
@@ -287,7 +292,8 @@ def _deeper(plan: Plan, hops: list[_Hop]) -> list[str]:
             continue
         for depth in range(buffer.depth + 1, buffer.depth + 1 + MORE_SLOTS):
             if _is_enough(plan, buffer, depth):
-                return [f"give `{buffer.name}` a depth of {depth}"]
+                words = f"give `{buffer.name}` a depth of {depth}"
+                return [count(words, buffer.declared, "depth", depth)]
     return []
 
 

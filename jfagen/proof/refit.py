@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..algorithm import Engine
-from ..diagnostics import quoted
+from ..diagnostics import (
+    Edit,
+    Fix,
+    Span,
+    below,
+    count,
+    drop,
+    phrase,
+    put,
+    quoted,
+    removal,
+)
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
@@ -25,17 +36,25 @@ def columns_helps(subject: Subject) -> tuple[str, ...]:
     limit = program.target.tmem_columns
     helps: list[str] = []
     if program.apart and _columns_fit(replace(program, apart=()), limit):
-        helps.append("drop `apart`: the packer then finds an overlap that fits and is legal")
+        words = "drop `apart`: the packer then finds an overlap that fits and is legal"
+        helps.append(Fix(words, *(removal(_line_of(group)) for group in program.apart)))
     for region in program.regions:
         others = tuple(other for other in program.regions if other is not region)
         if _columns_fit(replace(program, regions=others), limit):
             name = f"`region {region.name}`"
-            helps.append(f"drop {name}: the packer then finds an overlap that fits and is legal")
+            words = f"drop {name}: the packer then finds an overlap that fits and is legal"
+            helps.append(drop(words, region.whole))
     for changed, rings, depth in _shallower(program, Storage.TMEM):
         if _columns_fit(changed, limit):
             helps.append(_fits(rings, depth))
             break
     return tuple(helps) or (_SMALLER,)
+
+
+def _line_of(group: tuple[Leaf, ...]) -> Span:
+    """Return the place of `apart { ... }`."""
+    inside = phrase("apart", group[0].span.to(group[-1].span))
+    return inside.source.span(inside.start, inside.source.text.index("}", inside.end) + 1)
 
 
 def _columns_fit(program: Program, limit: int) -> bool:
@@ -97,11 +116,13 @@ def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
             and legal_placement(_with_region(program, name, host, guest)) is not None
         ):
             group = f"[{program.tile.group_symbol}]" if guest.grouped else ""
-            helps.append(
-                f"add `region {name}{group} {{ {guest.name} over {host.name} }}`: it saves "
-                f"{saved:,} bytes, and the next `{host.holds[0]}` waits until `{guest.name}` has "
-                "been read"
+            line = f"region {name}{group} {{ {guest.name} over {host.name} }}"
+            words = (
+                f"add `{line}`: it saves {saved:,} bytes, and the next `{host.holds[0]}` waits "
+                f"until `{guest.name}` has been read"
             )
+            last = program.buffers[-1].declared
+            helps.append(below(words, last.whole, line) if last else words)
     helps += _larger_regions(program, excess)
     done: set[str] = set()
     for changed, rings, depth in _shallower(program, Storage.SMEM):
@@ -115,7 +136,10 @@ def smem_helps(subject: Subject, excess: int) -> tuple[str, ...]:
 
 def _fits(rings: tuple[Buffer, ...], depth: int) -> str:
     names = quoted([ring.name for ring in rings], "and")
-    return f"{names} {'fits' if len(rings) == 1 else 'fit'} with `depth {depth}`"
+    words = f"{names} {'fits' if len(rings) == 1 else 'fit'} with `depth {depth}`"
+    advices = [count(words, ring.declared, "depth", depth) for ring in rings]
+    edits = [edit for one in advices if isinstance(one, Fix) for edit in one.edits]
+    return Fix(words, *edits) if len(edits) == len(rings) else words
 
 
 def _larger_regions(program: Program, excess: int) -> Iterator[str]:
@@ -138,9 +162,8 @@ def _larger_regions(program: Program, excess: int) -> Iterator[str]:
             if saved >= excess and legal_placement(replace(program, regions=regions)) is not None:
                 parts = " over ".join(b.name for b in (*inside, guest))
                 group = f"[{program.tile.group_symbol}]" if guest.grouped else ""
-                yield (
-                    f"write `region {region.name}{group} {{ {parts} }}`: it saves {saved:,} bytes"
-                )
+                line = f"region {region.name}{group} {{ {parts} }}"
+                yield put(f"write `{line}`: it saves {saved:,} bytes", region.whole, line)
 
 
 def _region_names(guest: Buffer) -> tuple[str, ...]:
@@ -162,7 +185,7 @@ def _with_region(program: Program, name: str, host: Buffer, guest: Buffer) -> Pr
     tree = Over(
         parts=(Leaf(buffer=guest.name, span=guest.span), Leaf(buffer=host.name, span=host.span))
     )
-    region = Region(name=name, tree=tree, span=host.span)
+    region = Region(name=name, tree=tree, span=host.span, whole=host.span)
     return replace(program, regions=(*program.regions, region))
 
 
@@ -176,9 +199,8 @@ def registers_helps(program: Program, fewest: int) -> tuple[str, ...]:
         for registers in range((asking.registers or fewest) - 8, least - 1, -8):
             left = _left(program, asking, registers)
             if left >= fewest:
-                helps.append(
-                    f"with `registers {registers}` in `{asking.name}` there are {left} left"
-                )
+                words = f"with `registers {registers}` in `{asking.name}` there are {left} left"
+                helps.append(count(words, asking.declared, "registers", registers))
                 break
     return tuple(helps) or ("use fewer warps, or fewer groups",)
 
@@ -210,7 +232,8 @@ def tiles_helps(program: Program, role: Role, registers: int, fewest: int) -> tu
     if role.default:
         helps += [said for said in registers_helps(program, needed) if said.startswith("with")]
     elif enough <= program.target.registers_per_thread and _left(program, role, enough) >= fewest:
-        helps.append(f"write `registers {enough}` for `{role.name}`")
+        words = f"write `registers {enough}` for `{role.name}`"
+        helps.append(count(words, role.declared, "registers", enough))
     for keys in program.algorithm.extents["n"].sizes[program.target.name]:
         if keys < program.tile.n and needed_registers(_with_keys(program, keys), role.name) <= (
             registers
@@ -233,7 +256,10 @@ def _earlier_waits(program: Program, role: Role, registers: int) -> Iterator[str
             settled = replace(later, settles=(*later.settles, (matmul.op.name, matmul.offset)))
             uses = tuple(settled if use is later else use for use in loop)
             if needed_registers(_with_loop(program, role, uses), role.name) <= registers:
-                yield f"write `wait {matmul.span.text}` before `{later.span.text}`"
+                wait = f"wait {matmul.span.text}"
+                words = f"write `{wait}` before `{later.span.text}`"
+                place = later.whole and later.span.source.span(later.whole.start, later.whole.start)
+                yield Fix(words, Edit(place, f"{wait}  ")) if place else words
                 break
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..algorithm import Mode
+from ..diagnostics import moved, write
 from ..passes.dependences import sequential_key
 from ..planning import tile_moves
 from ..semantics.program import OpUse, Program, RoleProgram
@@ -108,7 +109,7 @@ def _changes(
         for offset in (one.offset - 1, one.offset + 1) if looped else ():
             other = replace(one, offset=offset)
             order = tuple(other if use is one else use for use in uses)
-            yield order, f"write `{one.at(program.loop_symbol, offset)}`"
+            yield order, write(one.span, one.at(program.loop_symbol, offset))
 
 
 def _moved(
@@ -121,8 +122,8 @@ def _moved(
     for beside in beyond:
         at = rest.index(beside) + (not earlier)
         order = (*rest[:at], replace(one, turn=beside.turn), *rest[at:])
-        where = "before" if earlier else "after"
-        yield order, f"place `{one.span.text}` {where} `{beside.span.text}`"
+        words = f"place `{one.span.text}` {'before' if earlier else 'after'} `{beside.span.text}`"
+        yield order, moved(words, one.whole, beside.whole, before=earlier)
 
 
 def _is_right(program: Program, old: RoleProgram, new: RoleProgram) -> bool:

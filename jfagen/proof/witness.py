@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..diagnostics import Diagnostic, Label, Note, quoted
+from ..diagnostics import Diagnostic, Label, Note, count, drop, quoted
 from ..passes.channels import SyncPlan
 from ..passes.dependences import Clobber
 from ..passes.layout import size_in
@@ -42,6 +42,7 @@ def _shallow_ring(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
     buffer = plan.program.buffer(found.buffer)
     reader, writer = plan.at(clobber.reader[0]).use, _writer(plan, found)
     slots = f"{buffer.depth} slot" + ("s" if buffer.depth > 1 else "")
+    depth = max(buffer.depth + 1, len(buffer.holds))
     return Diagnostic(
         id="shallow-ring",
         message=f"`{buffer.name}` has {slots}: `{found.value}` overwrites `{clobber.touch.value}` "
@@ -57,7 +58,7 @@ def _shallow_ring(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
                 label=Label(span=reader.span),
             ),
         ),
-        helps=(f"write `depth {max(buffer.depth + 1, len(buffer.holds))}`",),
+        helps=(count(f"write `depth {depth}`", buffer.declared, "depth", depth),),
     )
 
 
@@ -92,7 +93,7 @@ def _overwritten(plan: Plan, clobber: Clobber, found: Touch) -> Diagnostic:
 def _apart(plan: Plan, region: Region, one: str, other: str) -> list[str]:
     """Return how to keep two buffers of a region apart."""
     if len(_members(region)) == 2:
-        return [f"drop `region {region.name}`"]
+        return [drop(f"drop `region {region.name}`", region.whole)]
     sizes = {name: size_in(plan.program.buffer(name)) for name in _members(region)}
     helps = [f"take `{one}` or `{other}` out of `region {region.name}`"]
     if sizes[one] + sizes[other] <= max(sizes.values()):

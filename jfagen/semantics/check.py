@@ -6,6 +6,7 @@ from ..diagnostics import Reporter, SourceFile
 from ..syntax import ast
 from .check_blocks import check_blocks
 from .check_buffers import check_buffers
+from .check_holders import check_holders
 from .check_instances import check_cases
 from .check_problem import check_algorithm, check_problem, check_tile
 from .check_regions import check_apart, check_regions, check_together
@@ -33,6 +34,7 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     check_names(context)
     check_roles(context)
     check_buffers(context, problem)
+    check_holders(context, problem)
     regions = check_regions(context)
     apart = check_apart(context, regions)
     together = check_together(context, regions, apart)

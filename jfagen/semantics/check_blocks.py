@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..algorithm import Algorithm, Engine, Space
-from ..diagnostics import Label, Note, Span, quoted
+from ..diagnostics import Edit, Fix, Label, Note, Span, drop, put, quoted, write
 from ..syntax import ast
 from .check_placement import check_placement
 from .context import Context, first_word
@@ -73,7 +73,9 @@ class _Walk:
                 "unknown-loop",
                 f"the steps of a tile walk over `{walked}`, not `{loop.over.text}`",
                 loop.over.span,
-                helps=(f"write `loop {loop.symbol.text} over {walked}`",),
+                helps=(
+                    put(f"write `loop {loop.symbol.text} over {walked}`", loop.over.span, walked),
+                ),
             )
         after = False
         for item in self.context.tree.program:
@@ -128,7 +130,7 @@ class _Walk:
             self.context.unknown("unknown-op", "op", node.op.name, ops)
             return
         if not self.context.target.joins:
-            instead = "leave it out: barriers wait for matmuls"
+            instead = drop("leave it out: barriers wait for matmuls", node.span)
             self.context.lacks("`wait`: a matmul signals its end", word, instead)
             return
         use = self.resolver.use(node.op, role, place, self.turn)
@@ -153,7 +155,7 @@ class _Walk:
 
     def _turn(self, node: ast.Turn, role: Role, place: Place) -> None:
         """Place the ops of one turn; report a turn that nobody could take."""
-        word, instead = node.word.span, "leave it out, with its brackets"
+        word, instead = node.word.span, _without_turn(node)
         report = self.context.reporter.report
         if not self.context.target.turns:
             self.context.lacks("`turn`", word, instead)
@@ -188,17 +190,18 @@ class _Walk:
                     "missing-index",
                     f"the role `{role.name}` is one for every group",
                     node.role.span,
-                    helps=(f"write `{role.name}[{self.symbol}]`",),
+                    helps=(write(node.role.span, f"{role.name}[{self.symbol}]"),),
                 )
         elif not role.indexed:
             report(
                 "extra-index",
                 f"the role `{role.name}` has no replicas",
                 node.replica.span,
-                helps=(f"write `{role.name}`",),
+                helps=(write(node.role.span.to(node.replica.span), role.name),),
             )
         elif node.replica.symbol is None:
-            instead = f"write `{role.name}[{self.symbol}]`"
+            said = node.role.span.to(node.replica.span)
+            instead = write(said, f"{role.name}[{self.symbol}]")
             self.context.not_built("a block for one replica", node.replica.span, instead)
         else:
             self.context.group_symbol(node.replica.symbol)
@@ -210,7 +213,7 @@ class _Walk:
                 "said-twice",
                 f"`peel` is given twice in role `{role.name}`",
                 step.span,
-                helps=("keep one of the two",),
+                helps=(drop("keep one of the two", step.span),),
             )
             return
         parts.peel = True
@@ -238,7 +241,9 @@ class _Walk:
         self.placed.busy.add(role.name)
         use = self.resolver.use(node, role, place, self.turn)
         if use is not None:
-            use = replace(use, settles=tuple(self.settling))
+            whole = node if staged is None else staged
+            alone = lands_with is None and not self.settling
+            use = replace(use, settles=tuple(self.settling), whole=whole.span if alone else None)
             if lands_with is not None and lands_with is not node:
                 loop = self.placed.parts[role.name].loop
                 use = landing(self.context, use, lands_with, loop)
@@ -265,6 +270,17 @@ class _Walk:
             )
             for role in self.context.roles.values()
         )
+
+
+def _without_turn(node: ast.Turn) -> Fix:
+    """Return the advice to leave a turn out: its ops stay, if it has any."""
+    words = "leave it out, with its brackets"
+    if not node.steps:
+        return drop(words, node.span)
+    source, first, last = node.span.source, node.steps[0].span, node.steps[-1].span
+    opening = source.span(node.span.start, first.start)
+    closing = source.span(last.end, node.span.end)
+    return Fix(words, Edit(opening, ""), Edit(closing, ""))
 
 
 def _ops(steps: tuple[ast.Step, ...]) -> Iterator[ast.Op]:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..algorithm import Algorithm, Element, Space, Value
-from ..diagnostics import Label, Note, Span, did_you_mean, quoted
+from ..algorithm import Algorithm, Element, Value
+from ..diagnostics import (
+    Counted,
+    Fix,
+    choice,
+    drop,
+    meant,
+    phrase,
+    put,
+    quoted,
+    without,
+    write,
+)
 from ..syntax import ast
 from ..types import DType, Storage
 from .context import Context, first_word
@@ -20,18 +31,19 @@ FEWEST_COLUMNS = 16
 
 
 def check_buffers(context: Context, problem: Problem | None) -> None:
-    """Resolve every buffer, and see that every value has exactly one."""
+    """Resolve every buffer."""
     algorithm = context.algorithm
     if algorithm is None:
         return
     staged = staged_ops(context)
     for node in context.tree.buffers:
         if node.lives is not None:
-            instead = "leave it out: the compiler derives lifetimes"
+            instead = drop("leave it out: the compiler derives lifetimes", node.lives.span)
             context.not_built("`lives`", first_word(node.lives.span), instead)
         for name in node.names:
             if name.name.text in context.buffers:
-                context.twice("buffer", name.name, context.buffers[name.name.text].span)
+                whole = node.span if len(node.names) == 1 else None
+                context.twice("buffer", name.name, whole, context.buffers[name.name.text].span)
                 continue
             value = name.name.text in {value.name for value in algorithm.values}
             through = [one for one in staged if one.node.through.text == name.name.text]
@@ -49,7 +61,6 @@ def check_buffers(context: Context, problem: Problem | None) -> None:
                 )
             else:
                 context.broken = True
-    _check_holders(context, algorithm, problem)
 
 
 def _is_lost_stage(context: Context, node: ast.Buffer, name: ast.BufferName) -> bool:
@@ -85,11 +96,12 @@ def _staging_buffer(
         check_shape(context, node, part)
     _check_type(context, node, part, None)
     if node.holds:
+        held = node.holds[0].span.to(node.holds[-1].span)
         context.reporter.report(
             "bad-stage",
             f"`{name.name.text}` holds slices of `{staged.source.name}`, nothing else",
-            node.holds[0].span.to(node.holds[-1].span),
-            helps=("drop `holds`, with its values",),
+            held,
+            helps=(drop("drop `holds`, with its values", phrase("holds", held)),),
         )
     if node.slices is not None:
         _slices(context, node, part, storage, columns)
@@ -104,6 +116,7 @@ def _staging_buffer(
         slices=1,
         grouped=grouped,
         span=name.name.span,
+        declared=_declared(context, node),
         turns=staged.pieces,
         flat=context.target.joins,
     )
@@ -118,7 +131,7 @@ def _values(
     for word in unknown:
         context.unknown("unknown-value", "value", word, known)
     if not node.holds and name.name.text not in known:
-        helps = did_you_mean(name.name.text, known) or (
+        helps = meant(name.name.span, known) or (
             f"a buffer is called after its value, or says `holds`; values: {quoted(known, 'and')}",
         )
         context.reporter.report(
@@ -153,7 +166,8 @@ def _can_take_turns(
             why = different[0] if different else "only `smem` has rings of several values"
             instead = f"give `{value.name}` a buffer of its own"
             if value.name == first.name:
-                why, instead = "it is the same value", "write it once"
+                spans = [one.span for one in held]
+                why, instead = "it is the same value", without("write it once", word.span, spans)
             context.reporter.report(
                 "mixed-ring",
                 f"`{value.name}` cannot take turns with `{first.name}`: {why}",
@@ -190,7 +204,15 @@ def _buffer(
         slices=_slices(context, node, value, storage, shape[-1]),
         grouped=grouped,
         span=name.name.span,
+        declared=_declared(context, node),
     )
+
+
+def _declared(context: Context, node: ast.Buffer) -> Counted | None:
+    """Return where a buffer is declared by itself, with the number of its slots."""
+    if len(node.names) > 1:
+        return None
+    return Counted(node.span, context.chosen(node.depth).span if node.depth else None)
 
 
 def _memory(context: Context, node: ast.Buffer, value: Value) -> Storage:
@@ -198,7 +220,7 @@ def _memory(context: Context, node: ast.Buffer, value: Value) -> Storage:
     legal = sorted(memories(context, value))
     if node.memory.text in legal:
         return Storage(node.memory.text)
-    instead = f"write {quoted(legal)}, where its ops need it"
+    instead = choice(f"write {quoted(legal)}, where its ops need it", node.memory.span, legal)
     if node.memory.text == Storage.TMEM and not context.target.tmem_columns:
         context.lacks("`tmem`", node.memory.span, instead)
         return Storage.TMEM
@@ -223,7 +245,7 @@ def memories(context: Context, value: Value) -> frozenset[Storage]:
 
 
 def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Problem | None) -> None:
-    wanted = _element(context, value, problem)
+    wanted = element_of(context, value, problem)
     if node.element.text in (wanted, "dtype" if value.element is Element.INPUT else wanted):
         return
     types = context.instance.offered["dtype"] if wanted == "dtype" else (wanted,)
@@ -233,7 +255,7 @@ def _check_type(context: Context, node: ast.Buffer, value: Value, problem: Probl
         + ("always " if node.element.text in types else "")
         + f"`{node.element.text}`",
         node.element.span,
-        helps=(f"write `{wanted}`",),
+        helps=(write(node.element.span, wanted),),
     )
 
 
@@ -244,14 +266,14 @@ def _check_group(context: Context, name: ast.BufferName, value: Value, grouped: 
             "missing-index",
             f"`{value.name}` is one for every group",
             name.name.span,
-            helps=(f"write `{name.name.text}[{tile.group_symbol}]`",),
+            helps=(write(name.span, f"{name.name.text}[{tile.group_symbol}]"),),
         )
     if grouped and not value.grouped:
         context.reporter.report(
             "extra-index",
             f"`{value.name}` is the same for all groups",
             name.span,
-            helps=(f"write `{name.name.text}`",),
+            helps=(write(name.span, name.name.text),),
         )
 
 
@@ -261,7 +283,7 @@ def _dtype(value: Value, problem: Problem | None) -> DType:
     return problem.dtype if problem else DType.BF16
 
 
-def _element(context: Context, value: Value, problem: Problem | None) -> str:
+def element_of(context: Context, value: Value, problem: Problem | None) -> str:
     """Return the word for the elements of a value that is right in every instance."""
     if value.element is Element.INPUT and context.instance.varies("dtype"):
         return "dtype"
@@ -273,13 +295,13 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) ->
     if node.depth is None:
         return 1
     if not 1 <= depth <= MOST_SLOTS:
+        place = context.chosen(node.depth).span
+        least = put(f"write `depth {values}` or more", place, str(values))
         context.reporter.report(
             "bad-depth",
             f"depth must be 1 to {MOST_SLOTS}, got {depth}",
-            context.chosen(node.depth).span,
-            helps=(
-                f"write `depth {values}` or more" if depth < 1 else f"write at most {MOST_SLOTS}",
-            ),
+            place,
+            helps=(least if depth < 1 else f"write at most {MOST_SLOTS}",),
         )
         return 1
     if storage is Storage.REG and depth > 1:
@@ -287,10 +309,15 @@ def _depth(context: Context, node: ast.Buffer, storage: Storage, values: int) ->
             "bad-depth",
             "registers have one slot",
             node.depth.span,
-            helps=(f"drop `depth {node.depth.span.text}`",),
+            helps=(_dropped("depth", node.depth),),
         )
         return 1
     return depth
+
+
+def _dropped(word: str, count: ast.Count) -> Fix:
+    """Return the advice to drop a word with its number."""
+    return drop(f"drop `{word} {count.span.text}`", phrase(word, count.span))
 
 
 def _slices(context: Context, node: ast.Buffer, value: Value, storage: Storage, width: int) -> int:
@@ -303,14 +330,14 @@ def _slices(context: Context, node: ast.Buffer, value: Value, storage: Storage, 
             "bad-slices",
             f"`{value.name}` cannot be handed over in slices",
             node.slices.span,
-            helps=(f"drop `slices {node.slices.span.text}`",),
+            helps=(_dropped("slices", node.slices),),
         )
     elif storage is Storage.REG:
         context.reporter.report(
             "bad-slices",
             f"`{value.name}` stays in registers, so nobody takes it slice by slice",
             node.slices.span,
-            helps=(f"drop `slices {node.slices.span.text}`",),
+            helps=(_dropped("slices", node.slices),),
         )
     elif slices not in legal:
         context.reporter.report(
@@ -325,53 +352,3 @@ def _slices(context: Context, node: ast.Buffer, value: Value, storage: Storage, 
     else:
         return slices
     return 1
-
-
-def _check_holders(context: Context, algorithm: Algorithm, problem: Problem | None) -> None:
-    """See that every value lives somewhere, and only there."""
-    for value in (value for value in algorithm.values if not value.staging):
-        holders = [b for b in context.buffers.values() if value.name in b.holds]
-        for second in holders[1:]:
-            context.reporter.report(
-                "held-twice",
-                f"`{value.name}` lives in `{holders[0].name}` already",
-                _held_at(context, second.name, value.name) or second.span,
-                notes=(Note(message="first here", label=Label(span=holders[0].span)),),
-                helps=(f"keep `{value.name}` in one of the two",),
-            )
-        if not holders and not context.broken:
-            context.reporter.report(
-                "missing-buffer",
-                f"no buffer holds `{value.name}`",
-                context.tree.name.span,
-                helps=_holder_helps(context, algorithm, problem, value),
-            )
-
-
-def _held_at(context: Context, buffer: str, value: str) -> Span | None:
-    """Return where a buffer says that it holds a value; None if its name says so."""
-    for node in context.tree.buffers:
-        if any(name.name.text == buffer for name in node.names):
-            return next((held.span for held in node.holds if held.text == value), None)
-    return None
-
-
-def _holder_helps(
-    context: Context, algorithm: Algorithm, problem: Problem | None, value: Value
-) -> tuple[str, ...]:
-    """Return the ring that could hold a value, or the declaration that is missing."""
-    for buffer in context.buffers.values():
-        first = algorithm.value(buffer.holds[0])
-        alike = (first.space, first.dims, first.grouped, first.element) == (
-            *(value.space, value.dims, value.grouped, value.element),
-        )
-        in_smem = buffer.storage is Storage.SMEM and Storage.SMEM in memories(context, value)
-        if value.space is Space.STEP and in_smem and alike:
-            both = ", ".join([*buffer.holds, value.name])
-            return (f"let `{buffer.name}` hold it: `holds {both}`",)
-    symbol = context.tile.group_symbol if context.tile and value.grouped else None
-    group = f"[{symbol}]" if symbol else ""
-    element = _element(context, value, problem)
-    memory = sorted(memories(context, value))[-1]  # `tmem` before `reg`, which cannot cross roles
-    dims = ", ".join(context.dims_of(value))
-    return (f"add `{memory} {value.name}{group} : {element}[{dims}]`",)

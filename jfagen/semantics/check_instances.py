@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..diagnostics import Label, Note, quoted
+from ..diagnostics import Label, Note, put, quoted, without
 from ..syntax import ast
 from .context import Context
 from .instances import text_of
@@ -28,6 +28,7 @@ def _counts(tree: ast.Schedule) -> Iterator[ast.Count | None]:
 
 def _check(context: Context, count: ast.Cases) -> None:
     seen: dict[tuple[str, str], ast.Case] = {}
+    spans = [case.span for case in count.cases]
     for case in count.cases:
         field, value = case.field.text, text_of(case.value)
         first = seen.setdefault((field, value), case)
@@ -38,14 +39,18 @@ def _check(context: Context, count: ast.Cases) -> None:
                 f"the case `{field} {value}` is given twice",
                 case.span,
                 notes=(Note(message="first given here", label=Label(span=first.span)),),
-                helps=("keep one of the two: the first one counts",),
+                helps=(without("keep one of the two: the first one counts", case.span, spans),),
             )
         elif value not in offered:
-            alone = len(count.cases) == 1
-            drop = f"write `{count.default.value}` alone" if alone else f"drop `{case.span.text}`"
+            default = str(count.default.value)
+            instead = (
+                put(f"write `{default}` alone", count.span, default)
+                if len(count.cases) == 1
+                else without(f"drop `{case.span.text}`", case.span, spans)
+            )
             context.reporter.report(
                 "idle-case",
                 f"`{field}` is never {value}: the problem says {quoted(offered)}",
                 case.field.span.to(case.value.span),
-                helps=(drop,),
+                helps=(instead,),
             )

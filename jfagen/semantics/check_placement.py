@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Op, Space
-from ..diagnostics import Label, Note, Span, quoted
+from ..diagnostics import Label, Note, Span, below, choice, moved, quoted, write
 from ..syntax import ast
 from ..types import Storage
 from .check_buffers import memories
@@ -86,15 +86,22 @@ class _Checks:
             for like in self._like(op)
             if not idle
         ]
+        example = self._example(op)
+        advice = f"place `{example}` in a role"
+        if idle:
+            advice += f": `{idle[0].name}` runs nothing yet"
+        last = self.context.tree.program[-1:]
+        ends_tile = op.space is Space.TILE and not is_before_steps(self.algorithm, op)
+        if idle and last and ends_tile:
+            group = example.removeprefix(op.name) if idle[0].indexed else ""
+            block = f"{idle[0].name}{group} {{ {example} }}"
+            advice = below(advice, last[0].span, block)
         self.context.reporter.report(
             "missing-op",
             f"no role runs `{op.name}`",
             self.context.tree.name.span,
             notes=notes,
-            helps=(
-                f"place `{self._example(op)}` in a role"
-                + (f": `{idle[0].name}` runs nothing yet" if idle else ""),
-            ),
+            helps=(advice,),
         )
 
     def _no_group(self, op: Op, missing: list[int], other: OpUse) -> None:
@@ -149,10 +156,12 @@ class _Checks:
         """Report a role with more or fewer warps than one of its ops can have."""
         note = Note(message=f"the role `{role.name}` runs it", label=Label(span=use.span))
         name, warps = use.op.name, self._warps_of(role)
-        legal = quoted(f"warps {count}" for count in use.op.warps)
+        texts = [*map(str, use.op.warps)]
+        legal = quoted(f"warps {count}" for count in texts)
         if role.warps > LANE_WARPS:
             message = f"`{name}` on {role.warps} warps"
-            self.context.not_built(message, warps, f"write {legal}", note)
+            instead = choice(f"write {legal}", warps, texts)
+            self.context.not_built(message, warps, instead, note)
             return
         self.context.reporter.report(
             "few-warps",
@@ -225,7 +234,7 @@ class _Checks:
             self.context.not_built(
                 f"`{other.op.name}` {far} {'ahead of' if steps > 0 else 'behind'} `{name}`",
                 other.span,
-                f"write `{near}`",
+                write(other.span, near),
                 Note(message=f"`{name}` is in the same loop", label=Label(span=masking.span)),
             )
         elif other is not None:
@@ -255,16 +264,19 @@ class _Checks:
             one, other = first.op.name, use.op.name
             if self.placed.role(use) != self.placed.role(first):
                 message = f"{names} fill `{buffer.name}` from two roles"
-                helps = (f"place them in one role, or give `{value}` a buffer of its own",)
+                helps: tuple[str, ...] = (
+                    f"place them in one role, or give `{value}` a buffer of its own",
+                )
             elif use.offset != first.offset:
                 message = f"{names} fill `{buffer.name}` for different steps"
-                helps = (f"write `{use.span.text.split('[')[0]}{_last_index(first)}`",)
+                helps = (write(use.span, f"{use.span.text.split('[')[0]}{_last_index(first)}"),)
             elif loop.index(use) < loop.index(first):
                 message = (
                     f"`{buffer.name}` holds `{buffer.holds[0]}` before `{value}`, but `{other}` "
                     f"stands before `{one}`"
                 )
-                helps = (f"place `{one}` before `{other}`",)
+                words = f"place `{one}` before `{other}`"
+                helps = (moved(words, first.whole, use.whole, before=True),)
             else:
                 continue
             self.context.reporter.report(

@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from ..algorithm import ALGORITHMS
-from ..diagnostics import Label, Note, listed, quoted
+from ..diagnostics import (
+    Edit,
+    Fix,
+    Label,
+    Note,
+    Span,
+    below,
+    choice,
+    drop,
+    inside,
+    listed,
+    quoted,
+    removal,
+    without,
+    write,
+)
 from ..syntax import ast
 from ..target import TARGETS
 from ..types import DType
@@ -41,13 +56,14 @@ def check_algorithm(context: Context) -> None:
         _check_built(context, tree.target)
     else:
         built = quoted(f"target {name}" for name in TARGETS)
-        context.not_built(f"`{tree.target.text}`", tree.target.span, f"write {built}")
-    if tree.pair is not None and context.target.joins:
-        context.lacks(
-            "`pair` of CTAs", tree.pair.word.span, "leave it out: one CTA works on a tile"
-        )
-    elif tree.pair is not None:
-        context.not_built("`pair`", tree.pair.word.span, "leave it out: one CTA works on a tile")
+        instead = choice(f"write {built}", tree.target.span, list(TARGETS))
+        context.not_built(f"`{tree.target.text}`", tree.target.span, instead)
+    if tree.pair is not None:
+        instead = drop("leave it out: one CTA works on a tile", tree.pair.span)
+        if context.target.joins:
+            context.lacks("`pair` of CTAs", tree.pair.word.span, instead)
+        else:
+            context.not_built("`pair`", tree.pair.word.span, instead)
 
 
 def _check_built(context: Context, target: ast.Name) -> None:
@@ -56,7 +72,8 @@ def _check_built(context: Context, target: ast.Name) -> None:
     if algorithm is None or target.text in algorithm.targets:
         return
     built = quoted(f"target {name}" for name in algorithm.targets)
-    context.not_built(f"`{algorithm.name}` for `{target.text}`", target.span, f"write {built}")
+    instead = choice(f"write {built}", target.span, algorithm.targets)
+    context.not_built(f"`{algorithm.name}` for `{target.text}`", target.span, instead)
     context.target = TARGETS[algorithm.targets[0]]
 
 
@@ -65,8 +82,20 @@ def _missing(context: Context, id: str, word: str, line: str) -> None:
         id,
         f"the kernel says no `{word}`",
         context.tree.name.span,
-        helps=(f"add a line such as `{line}`",),
+        helps=(below(f"add a line such as `{line}`", _before(context.tree, word), line),),
     )
+
+
+def _before(tree: ast.Schedule, word: str) -> Span:
+    """Return what stands before an item of the head where all are in order."""
+    head = {
+        "algorithm": tree.algorithm,
+        "target": tree.target,
+        "problem": tree.problem,
+        "tile": tree.tile,
+    }
+    earlier = list(head.values())[: list(head).index(word)]
+    return next((node.span for node in reversed(earlier) if node), tree.name.span)
 
 
 def check_problem(context: Context) -> Problem | None:
@@ -82,7 +111,8 @@ def check_problem(context: Context) -> Problem | None:
     }
     mask = problem.mask
     if mask is not None and mask.kind.text != "none":
-        context.not_built(f"`mask {mask.kind.text}`", mask.kind.span, "write `mask none`")
+        instead = write(mask.span, "mask none")
+        context.not_built(f"`mask {mask.kind.text}`", mask.kind.span, instead)
     context.dims["d"] = int(chosen["head_dim"])
     return Problem(
         head_dim=context.dims["d"],
@@ -114,14 +144,14 @@ def _value(
                 f"`{field}` offers `{text}` twice",
                 value.span,
                 notes=(Note(message="first given here", label=Label(span=first.span)),),
-                helps=("keep one of the two",),
+                helps=(without("keep one of the two", value.span, [v.span for v in values]),),
             )
         elif not _is_of_field(field, value):
             _no_value(context, field, value, legal)
             break
         elif text not in legal:
             free = [word for word in legal if word not in map(text_of, values)]
-            _no_kernel(context, field, value, free, alone=len(values) == 1)
+            _no_kernel(context, field, value, free, values)
     chosen = context.instance.values.get(field, text_of(values[0]))
     return chosen if chosen in legal else legal[0]
 
@@ -139,7 +169,7 @@ def _no_value(
         "bad-value",
         f"`{value.span.text}` is no value of `{field}`",
         value.span,
-        helps=(f"write {quoted(legal)}",),
+        helps=(choice(f"write {quoted(legal)}", value.span, legal),),
     )
 
 
@@ -148,10 +178,10 @@ def _no_kernel(
     field: str,
     value: ast.Name | ast.Number,
     free: list[str],
-    *,
-    alone: bool,
+    values: tuple[ast.Name | ast.Number, ...],
 ) -> None:
     """Report a value for which no kernels are built; in a set it may also be left out."""
+    alone = len(values) == 1
     if isinstance(value, ast.Number):
         said = listed(sorted(free, key=int)) if free else ""
         built = listed(sorted(BUILT[field], key=int))
@@ -159,10 +189,14 @@ def _no_kernel(
     else:
         said = quoted(f"{field} {word}" if alone else word for word in free) if free else ""
         message = f"`{field} {value.text}` is not built yet"
-    helps = [f"write {said}"] if free else []
-    helps += [] if alone else ["leave it out"]
+    if alone:
+        advice = choice(f"write {said}", value.span, free)
+    elif free:
+        advice = f"write {said}, or leave it out"
+    else:
+        advice = without("leave it out", value.span, [one.span for one in values])
     id = "bad-size" if isinstance(value, ast.Number) else "not-built"
-    context.reporter.report(id, message, value.span, helps=(", or ".join(helps),))
+    context.reporter.report(id, message, value.span, helps=(advice,))
 
 
 def _missing_field(context: Context, problem: ast.Problem, words: str) -> None:
@@ -170,7 +204,7 @@ def _missing_field(context: Context, problem: ast.Problem, words: str) -> None:
         "missing-field",
         f"the problem says no `{words.split()[0]}`",
         first_word(problem.span),
-        helps=(f"add `{words}`",),
+        helps=(inside(f"add `{words}`", problem.span, words),),
     )
 
 
@@ -180,7 +214,7 @@ def _not_among(context: Context, what: str, node: ast.Number, legal: tuple[int, 
         "bad-size",
         f"{what} is {node.value}, but kernels for `{context.target.name}` are built for {words}",
         node.span,
-        helps=(f"write {words}",),
+        helps=(choice(f"write {words}", node.span, [*map(str, legal)]),),
     )
 
 
@@ -197,7 +231,7 @@ def check_tile(context: Context) -> None:
     for size in tile.sizes:
         first = sizes.setdefault(size.symbol.text, size)
         if first is not size:
-            context.twice("size", size.symbol, first.symbol.span)
+            context.twice("size", size.symbol, size.span, first.symbol.span)
     values = {
         symbol: _size(context, tile, sizes.get(symbol), symbol, found)
         for symbol, found in legal.items()
@@ -245,13 +279,15 @@ def _size(
     legal: tuple[int, ...],
 ) -> int | None:
     if size is None:
+        words = f"{symbol} {legal[-1]}"
         context.reporter.report(
             "missing-size",
             f"the tile says no `{symbol}`",
             first_word(tile.span),
             helps=(
-                f"add `{symbol} {legal[-1]}`"
-                + (f", or `{symbol} {legal[-1]} x 2 as g`" if symbol == _grouped(context) else ""),
+                f"add `{words}`, or `{words} x 2 as g`"
+                if symbol == _grouped(context)
+                else inside(f"add `{words}`", tile.span, words),
             ),
         )
         return None
@@ -270,14 +306,14 @@ def _groups_fit(context: Context, size: ast.TileSize) -> bool:
         context.not_built(
             f"`{context.algorithm.name}` with groups of {rows}",
             groups.span,
-            f"write `{size.symbol.text} {size.size.span.text}`",
+            write(size.span, f"{size.symbol.text} {size.size.span.text}"),
         )
         return False
     if dim != size.symbol.text:
         context.not_built(
             f"a tile with groups of `{size.symbol.text}`",
             groups.span,
-            f"write the groups behind `{dim}`",
+            _behind(context, groups, dim),
         )
         return True
     if 1 <= groups.count.value <= MOST_GROUPS:
@@ -289,3 +325,14 @@ def _groups_fit(context: Context, size: ast.TileSize) -> bool:
         helps=(f"write 1 to {MOST_GROUPS}",),
     )
     return False
+
+
+def _behind(context: Context, groups: ast.Groups, dim: str) -> str:
+    """Return the advice to write groups behind the size of another dimension."""
+    words = f"write the groups behind `{dim}`"
+    sizes = context.tree.tile.sizes if context.tree.tile else ()
+    place = next((one.span for one in sizes if one.symbol.text == dim and not one.groups), None)
+    if place is None:
+        return words
+    end = place.source.span(place.end, place.end)
+    return Fix(words, removal(groups.span), Edit(end, f" {groups.span.text}"))

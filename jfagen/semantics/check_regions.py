@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from ..algorithm import Algorithm
-from ..diagnostics import Label, Note, Span
+from ..diagnostics import Fix, Label, Note, Span, drop, put, without
 from ..syntax import ast
 from ..types import Storage
 from .context import Context, first_word
@@ -21,7 +21,7 @@ def check_regions(context: Context) -> tuple[Region, ...]:
         return ()
     for node in context.tree.regions:
         if node.name.text in names:
-            context.twice("region", node.name, names[node.name.text].name.span)
+            context.twice("region", node.name, node.span, names[node.name.text].name.span)
             continue
         names[node.name.text] = node
         grouped = context.group_symbol(node.group)
@@ -35,12 +35,27 @@ def check_regions(context: Context) -> tuple[Region, ...]:
                     f"`{leaf.buffer}` lies in a region already",
                     leaf.span,
                     notes=(Note(message="first here", label=Label(span=seen[leaf.buffer].span)),),
-                    helps=("keep one of the two",),
+                    helps=(_keep_one(node.tree, leaf),),
                 )
             seen.setdefault(leaf.buffer, leaf)
         _check_members(context, node, tree, grouped)
-        regions.append(Region(name=node.name.text, tree=tree, span=node.name.span))
+        region = Region(name=node.name.text, tree=tree, span=node.name.span, whole=node.span)
+        regions.append(region)
     return tuple(regions)
+
+
+def _keep_one(tree: ast.RegionTree, leaf: Leaf) -> str:
+    """Return the advice to keep one of two: this one goes, if it stands beside others."""
+    spans = [part.span for part in tree.parts] if isinstance(tree, ast.Beside) else []
+    if len(spans) > 1 and leaf.span in spans:
+        return without("keep one of the two", leaf.span, spans)
+    parts = () if isinstance(tree, ast.BufferRef) else _parts(tree)
+    advices = (_keep_one(part, leaf) for part in parts)
+    return next((advice for advice in advices if isinstance(advice, Fix)), "keep one of the two")
+
+
+def _parts(tree: ast.Over | ast.Beside) -> tuple[ast.RegionTree, ...]:
+    return tree.layers if isinstance(tree, ast.Over) else tree.parts
 
 
 def _tree(context: Context, node: ast.RegionTree) -> Arrangement | None:
@@ -57,7 +72,7 @@ def _tree(context: Context, node: ast.RegionTree) -> Arrangement | None:
 
 def _leaf(context: Context, node: ast.BufferRef) -> Leaf | None:
     if node.index is not None:
-        instead = f"write `{node.name.text}`: all its copies"
+        instead = put(f"write `{node.name.text}`: all its copies", node.span, node.name.text)
         context.not_built("a single copy of a buffer", node.index.span, instead)
     buffer = context.buffers.get(node.name.text)
     if buffer is None:
@@ -113,11 +128,13 @@ def _check_members(context: Context, node: ast.Region, tree: Arrangement, groupe
     if len({leaf.buffer for leaf, _ in members}) == len(members):
         _check_sizes(context, tree)
     if node.group is not None and grouped and not first.grouped:
+        words = f"write `region {node.name.text}`"
+        name = node.span.source.span(node.span.start, node.group.span.end + len("]"))
         context.reporter.report(
             "extra-index",
             f"the buffers of `{node.name.text}` are the same for all groups",
             node.group.span,
-            helps=(f"write `region {node.name.text}`",),
+            helps=(put(words, name, f"region {node.name.text}"),),
         )
 
 
@@ -133,13 +150,17 @@ def _check_sizes(context: Context, tree: Arrangement) -> None:
         if needed <= room:
             continue
         wide, host = leaves(part)[0], leaves(first)[0]
+        words = f"{wide.buffer} over {host.buffer}"
+        advice = f"write the widest first: `{words}`"
+        if isinstance(part, Leaf) and isinstance(first, Leaf) and len(others) == 1:
+            advice = put(advice, host.span.to(wide.span), words)
         unit = "columns" if context.buffers[host.buffer].storage is Storage.TMEM else "bytes"
         context.reporter.report(
             "bad-region",
             f"`{wide.buffer}` needs {needed:,} {unit}, and the place of `{host.buffer}` has "
             f"{room:,}",
             wide.span,
-            helps=(f"write the widest first: `{wide.buffer} over {host.buffer}`",),
+            helps=(advice,),
         )
 
 
@@ -188,10 +209,11 @@ def _slots(buffer: Buffer) -> str:
 def check_apart(context: Context, regions: tuple[Region, ...]) -> tuple[tuple[Leaf, ...], ...]:
     """Resolve what must stay apart; a region cannot ask for the opposite."""
     found = [_group(context, node, "stay apart from") for node in context.tree.apart]
-    for group in found:
+    for node, group in zip(context.tree.apart, found, strict=False):
+        whole = node.span if len(group) == len(node.buffers) == 2 else None
         for one, other in combinations(group, 2):
             for region in regions if one.buffer != other.buffer else ():
-                _check_overlap(context, region, one, other)
+                _check_overlap(context, region, one, other, whole)
     return tuple(found)
 
 
@@ -205,7 +227,7 @@ def check_together(
         group = _group(context, node, "share its place with")
         free = all(_is_free(context, leaf, inside) for leaf in group)
         for one, other in combinations(group, 2) if free else ():
-            _check_pair(context, one, other, apart)
+            _check_pair(context, one, other, apart, node.span if len(group) == 2 else None)
         inside |= {leaf.buffer: leaf for leaf in group}
         found.append(group)
     return tuple(found)
@@ -261,7 +283,11 @@ def _is_free(context: Context, leaf: Leaf, inside: dict[str, Leaf]) -> bool:
 
 
 def _check_pair(
-    context: Context, one: Leaf, other: Leaf, apart: tuple[tuple[Leaf, ...], ...]
+    context: Context,
+    one: Leaf,
+    other: Leaf,
+    apart: tuple[tuple[Leaf, ...], ...],
+    whole: Span | None,
 ) -> None:
     first, second = context.buffers[one.buffer], context.buffers[other.buffer]
     why = _difference(first, second) or _rhythms(context, first, second)
@@ -280,11 +306,19 @@ def _check_pair(
                 f"`{one.buffer}` and `{other.buffer}` are to share a place and to stay apart",
                 other.span,
                 notes=(Note(message="apart here", label=Label(span=names[other.buffer].span)),),
-                helps=("drop one of the two demands",),
+                helps=(_drop_demand(whole),),
             )
 
 
-def _check_overlap(context: Context, region: Region, one: Leaf, other: Leaf) -> None:
+def _drop_demand(whole: Span | None) -> str:
+    """Return the advice to drop one of two demands: this one, if it is all that its line says."""
+    words = "drop one of the two demands"
+    return drop(words, whole) if whole else words
+
+
+def _check_overlap(
+    context: Context, region: Region, one: Leaf, other: Leaf, whole: Span | None
+) -> None:
     places = _overlap(region.tree, one.buffer, other.buffer)
     if places is None:
         return
@@ -294,7 +328,7 @@ def _check_overlap(context: Context, region: Region, one: Leaf, other: Leaf) -> 
         "one over the other",
         other.span,
         notes=(Note(message="the region", label=Label(span=places)),),
-        helps=("drop one of the two demands",),
+        helps=(_drop_demand(whole),),
     )
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..algorithm import Engine
-from ..diagnostics import Label, Note, listed
+from ..diagnostics import (
+    Counted,
+    Label,
+    Note,
+    choice,
+    drop,
+    inside,
+    listed,
+    phrase,
+    put,
+)
 from ..syntax import ast
 from ..target import default_role_registers
 from .check_placement import LANE_WARPS
@@ -17,9 +27,11 @@ def check_roles(context: Context) -> None:
     """Resolve every role."""
     for node in context.tree.roles:
         if node.name.text in context.roles:
-            context.twice("role", node.name, context.roles[node.name.text].span)
+            first = context.roles[node.name.text].span
+            context.twice("role", node.name, node.span, first)
             continue
         indexed = context.group_symbol(node.group)
+        asked = context.chosen(node.registers) if node.registers else None
         context.roles[node.name.text] = Role(
             name=node.name.text,
             warps=_warps(context, node),
@@ -28,6 +40,7 @@ def check_roles(context: Context) -> None:
             replicas=context.tile.groups if indexed and context.tile else 1,
             indexed=indexed,
             span=node.name.span,
+            declared=Counted(node.span, asked.span if asked else None),
         )
     _check_default(context)
 
@@ -47,21 +60,22 @@ def _warps(context: Context, node: ast.Role) -> int:
             "bad-warps",
             f"the role `{node.name.text}` has {warps} warps",
             context.chosen(node.warps).span,
-            helps=(_warps_help(context, node),),
+            helps=(_warps_help(context, node, node.warps),),
         )
         return 4
     return warps
 
 
-def _warps_help(context: Context, node: ast.Role) -> str:
+def _warps_help(context: Context, node: ast.Role, warps: ast.Count) -> str:
     """Return what may be written: an op that warps execute wants exactly four."""
     ops = context.algorithm.ops if context.algorithm else ()
     mine = {step.name.text for step in _ops(context.tree, node.name.text)}
     legal = [set(op.warps) for op in ops if op.engine is Engine.WARPS and op.name in mine]
     if legal:
         common = sorted(set.intersection(*legal)) or [LANE_WARPS]
-        words = listed(map(str, common))
-        return f"write {words}, which see all rows that `{node.name.text}` works on"
+        texts = [*map(str, common)]
+        words = f"write {listed(texts)}, which see all rows that `{node.name.text}` works on"
+        return choice(words, context.chosen(warps).span, texts)
     return f"write {listed(map(str, ROLE_WARPS))}"
 
 
@@ -85,19 +99,22 @@ def _ops(tree: ast.Schedule, role: str) -> Iterator[ast.Op]:
 def _registers(context: Context, node: ast.Role) -> int | None:
     if node.default is not None:
         if node.registers is not None:
+            asked = node.registers.span
+            words = f"it gets what the other roles leave: drop `registers {asked.text}`"
             context.reporter.report(
                 "default-registers",
                 f"the default role `{node.name.text}` cannot ask for registers",
-                node.registers.span,
-                helps=(f"it gets what the other roles leave: drop `{_said(node)}`",),
+                asked,
+                helps=(drop(words, phrase("registers", asked)),),
             )
         return None
     if node.registers is None:
+        words = "every role but the default one asks: add `registers 24` or more"
         context.reporter.report(
             "missing-registers",
             f"the role `{node.name.text}` says no `registers`",
             node.name.span,
-            helps=("every role but the default one asks: add `registers 24` or more",),
+            helps=(inside(words, node.span, "registers 24"),),
         )
         return 24
     registers = context.number(node.registers, 24)
@@ -105,11 +122,12 @@ def _registers(context: Context, node: ast.Role) -> int | None:
     if registers % 8 or not 24 <= registers <= most:
         fits = _most_registers(context, node)
         near = {min(max(registers // 8 * 8 + more, 24), fits) for more in (0, 8)}
+        texts = [*map(str, sorted(near))]
         context.reporter.report(
             "bad-registers",
             f"registers of a thread are a multiple of 8 from 24 to {most}, not {registers}",
             context.chosen(node.registers).span,
-            helps=(f"write {listed(map(str, sorted(near)))}",),
+            helps=(choice(f"write {listed(texts)}", context.chosen(node.registers).span, texts),),
         )
         return 24
     return registers
@@ -141,10 +159,6 @@ def _plain(context: Context, count: ast.Count | None) -> int:
     return 0 if count is None else context.chosen(count).value
 
 
-def _said(node: ast.Role) -> str:
-    return f"registers {node.registers.span.text}" if node.registers else "registers"
-
-
 def _check_default(context: Context) -> None:
     defaults = [role for role in context.tree.roles if role.default is not None]
     if not defaults:
@@ -156,12 +170,13 @@ def _check_default(context: Context) -> None:
         )
     for node in defaults[1:]:
         assert node.default is not None and defaults[0].default is not None
+        words = "write `registers 24` or more instead"
         context.reporter.report(
             "second-default",
             f"`{defaults[0].name.text}` is the default role already",
             node.default.span,
             notes=(Note(message="said here", label=Label(span=defaults[0].default.span)),),
-            helps=("write `registers 24` or more instead",),
+            helps=(put(words, node.default.span, "registers 24"),),
         )
     for node in defaults[:1]:
         if node.group is not None and context.roles[node.name.text].replicas > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..diagnostics import Span, quoted
+from ..diagnostics import Span, choice, drop, inside, phrase, put, quoted, write
 from ..syntax import ast
 from .context import Context, first_word
 from .program import Layout, NextTile, TileOrder, TileSource
@@ -27,11 +27,15 @@ def check_tiles(context: Context) -> TileSource | None:
         assert tiles is not None
         place = tiles.next.source if tiles.next is not None else tiles.residency
         assert place is not None
-        also = "" if source.next is NextTile.CLC else "persistent  "
+        static, instead = "next static deal zigzag", ""
+        if source.next is NextTile.CLC and tiles.next is not None:
+            instead = write(tiles.next.span, static)
+        elif tiles.next is None:
+            instead = write(place.span, f"persistent  {static}")
         context.not_built(
             f"`{place}` with `q jagged`, where the device counts the tiles,",
             place.span,
-            f"write `{also}next static deal zigzag`",
+            instead or f"write `persistent  {static}`",
         )
     return source
 
@@ -53,7 +57,7 @@ def _source(context: Context) -> TileSource | None:
             "missing-tiles",
             "the kernel says no `tiles`",
             context.tree.name.span,
-            helps=(f"add a line such as `{line}`",),
+            helps=(inside(f"add a line such as `{line}`", context.tree.span, line),),
         )
         return None
     order = _order(context, tiles)
@@ -69,20 +73,23 @@ def _source(context: Context) -> TileSource | None:
     if tiles.next is not None:
         return _next(context, tiles.next, order, tiles.span)
     if tiles.residency is not None:
+        words = _next_words(context)
+        advice = f"add {quoted(words)}"
         context.reporter.report(
             "missing-field",
             "a persistent CTA needs to know its next tile",
             tiles.residency.span,
-            helps=(f"add {quoted(_next_words(context))}",),
+            helps=(inside(advice, tiles.span, words[0]) if len(words) == 1 else advice,),
         )
     return None
 
 
 def _lifetime_help(context: Context, tiles: ast.Tiles) -> str:
     if tiles.next is not None:
-        return "add `persistent`"
+        return inside("add `persistent`", tiles.span, "persistent")
     if _fixed_grid(context):
-        return "add `persistent  next static deal zigzag`"
+        words = "persistent  next static deal zigzag"
+        return inside(f"add `{words}`", tiles.span, words)
     return "add `persistent` or `one_per_cta`"
 
 
@@ -98,7 +105,8 @@ def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     orders = context.algorithm.orders if context.algorithm else tuple(TileOrder)
     if order is None:
         return TileOrder(orders[0])
-    instead = f"write {quoted(_ORDERS[TileOrder(name)] for name in reversed(orders))}"
+    texts = [_ORDERS[TileOrder(name)] for name in reversed(orders)]
+    instead = choice(f"write {quoted(texts)}", phrase("order", order.span), texts)
     if order.kind.text not in orders:
         name = context.algorithm.name if context.algorithm else ""
         what = f"`order {order.kind.text}` of `{name}`"
@@ -107,7 +115,8 @@ def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     if order.kind.text == TileOrder.VALID and order.by is not None:
         return TileOrder.VALID_BY_Q_LENGTH
     if order.by is not None and order.by.text != _COST:
-        context.not_built(f"`by {order.by.text}`", order.by.span, f"write `by {_COST}`")
+        instead = put(f"write `by {_COST}`", order.by.span, _COST)
+        context.not_built(f"`by {order.by.text}`", order.by.span, instead)
     return TileOrder(order.kind.text)
 
 
@@ -130,7 +139,7 @@ def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Tile
     report = context.reporter.report
     asker = node.asked_by.text if node.asked_by else _asker(context)
     if not context.target.clc:
-        instead = "write `next static deal zigzag`"
+        instead = write(node.span, "next static deal zigzag")
         context.lacks("`clc`: its CTAs cannot ask for tiles", node.source.span, instead)
         return None
     if node.deal is not None:
@@ -147,7 +156,7 @@ def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Tile
                 "missing-field",
                 "`clc` needs a role that asks",
                 node.source.span,
-                helps=(f"write `next clc asked by {asker}`",),
+                helps=(write(node.span, f"next clc asked by {asker}"),),
             )
         return None
     role = context.roles.get(node.asked_by.text)
@@ -155,11 +164,13 @@ def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Tile
         context.unknown("unknown-role", "role", node.asked_by, context.roles)
         return None
     if role.replicas > 1:
+        single = _asker(context)
+        words = f"name a role without replicas, such as `{single}`"
         report(
             "bad-tiles",
             f"exactly one role asks for tiles, and `{role.name}` has {role.replicas} replicas",
             node.asked_by.span,
-            helps=(f"name a role without replicas, such as `{_asker(context)}`",),
+            helps=(put(words, node.asked_by.span, single),),
         )
     return TileSource(order=order, next=NextTile.CLC, asker=role.name, span=span)
 
@@ -167,11 +178,12 @@ def _clc(context: Context, node: ast.Next, order: TileOrder, span: Span) -> Tile
 def _static(context: Context, node: ast.Next, order: TileOrder, span: Span) -> TileSource | None:
     report = context.reporter.report
     if node.asked_by is not None:
+        words = f"drop `asked by {node.asked_by.text}`"
         report(
             "bad-tiles",
             "nobody asks for the tiles of a static list",
             node.asked_by.span,
-            helps=(f"drop `asked by {node.asked_by.text}`",),
+            helps=(drop(words, phrase("asked", node.asked_by.span)),),
         )
     if node.deal is None:
         report(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..algorithm import Algorithm, Value
-from ..diagnostics import Label, Note, Reporter, Span, meant, quoted
+from ..diagnostics import Label, Note, Reporter, Span, drop, meant, put, quoted, write
 from ..syntax import ast
 from ..target import SM_100A, Target
 from .instances import Instance
@@ -59,14 +59,15 @@ class Context:
             "target-lacks", f"`{self.target.name}` has no {what}", span, helps=(instead,)
         )
 
-    def twice(self, kind: str, name: ast.Name, first: Span) -> None:
-        """Report a second declaration."""
+    def twice(self, kind: str, name: ast.Name, whole: Span | None, first: Span) -> None:
+        """Report a second declaration; `whole` is all of it, if it stands by itself."""
+        words = "drop one of the two" + ("" if kind == "size" else ", or rename it")
         self.reporter.report(
             "declared-twice",
             f"the {kind} `{name.text}` is declared twice",
             name.span,
             notes=(Note(message="first declared here", label=Label(span=first)),),
-            helps=("drop one of the two" + ("" if kind == "size" else ", or rename it"),),
+            helps=(drop(words, whole) if whole else words,),
         )
 
     def extent(self, dim: str) -> int:
@@ -83,7 +84,8 @@ class Context:
         if count is None:
             return default
         if isinstance(count, ast.TuneRange | ast.TuneSet):
-            self.not_built("`tune`", first_word(count.span), f"write `{count.default.value}`")
+            instead = write(count.span, str(count.default.value))
+            self.not_built("`tune`", first_word(count.span), instead)
         return self.chosen(count).value
 
     def chosen(self, count: ast.Count) -> ast.Number:
@@ -119,7 +121,7 @@ class Context:
                 f"the groups are called `{symbol}`, not `{index.text}`",
                 index.span,
                 notes=(Note(message="the groups", label=Label(span=self.tile.span)),),
-                helps=(f"write `[{symbol}]`",),
+                helps=(put(f"write `[{symbol}]`", index.span, symbol),),
             )
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..diagnostics import drop
 from ..syntax import ast
 from .context import Context
 
@@ -21,6 +22,6 @@ def is_staggered(context: Context) -> bool:
             "bad-loop",
             f"the steps of `{algorithm.name}` have a last one, so they cannot begin anywhere",
             loop.staggered.span,
-            helps=("leave it out",),
+            helps=(drop("leave it out", loop.staggered.span),),
         )
     return True

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..diagnostics import Label, Note
+from ..diagnostics import Label, Note, drop
 from .context import Context
 from .program import OpUse, Role
 
@@ -53,6 +53,8 @@ class Placed:
             self.role_of[id(use)] = role.name
             return True
         which = f"`{use.op.name}`"
+        words = "drop one of the two"
+        whole = use.whole if len(twice) == max(len(use.groups), 1) else None
         if use.op.grouped and len(twice) < len(all_groups):
             which += f" of group {', '.join(map(str, twice))}"
         context.reporter.report(
@@ -60,7 +62,7 @@ class Placed:
             f"{which} is placed twice",
             use.span,
             notes=(Note(message="first here", label=Label(span=placed[twice[0]].span)),),
-            helps=("drop one of the two",),
+            helps=(drop(words, whole) if whole else words,),
         )
         return False
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..algorithm import Algorithm, Engine, Mode, Op, Space
-from ..diagnostics import SourceFile, Span
+from ..diagnostics import Counted, SourceFile, Span
 from ..target import Target
 from ..types import DType, Storage
 
@@ -45,7 +45,6 @@ class TileShape:
     Attributes:
         group_dim: of which there are groups: `m` or `n`.
         group_symbol: what the schedule calls the group index; None where there is one group.
-        symbol_span: where it does.
     """
 
     m: int
@@ -75,6 +74,7 @@ class Role:
     replicas: int
     indexed: bool
     span: Span = field(compare=False)
+    declared: Counted = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,7 @@ class Buffer:
     slices: int
     grouped: bool
     span: Span = field(compare=False)
+    declared: Counted | None = field(compare=False)
     turns: int = 1
     flat: bool = False
 
@@ -158,6 +159,7 @@ class Region:
     name: str
     tree: Arrangement
     span: Span = field(compare=False)
+    whole: Span = field(compare=False)
 
 
 class GroupRef(StrEnum):
@@ -202,6 +204,7 @@ class OpUse:
         lands_with: the load on whose barrier it lands; empty if on its own.
         settles: matmuls that its role waits for before it, as the schedule says: op and offset.
         staging: how it sends its tile out; None for an op that does not.
+        whole: the statement that it is; None if it shares one.
     """
 
     op: Op
@@ -213,6 +216,7 @@ class OpUse:
     lands_with: str = ""
     settles: tuple[tuple[str, int], ...] = ()
     staging: Staging | None = None
+    whole: Span | None = field(compare=False, default=None)
 
     def at(self, symbol: str, offset: int) -> str:
         """Return how a schedule says it for another step: for example `pv[g][i-1]`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 
+from ..diagnostics import put
 from ..syntax import ast
 from .context import Context
 
@@ -19,9 +20,13 @@ def check_names(context: Context) -> None:
 
 def _check(context: Context, kind: str, name: ast.Name) -> None:
     if keyword.iskeyword(name.text):
+        other = f"my_{name.text.lower()}"
+        advice = f"choose another name, such as `{other}`"
+        # A group index stands elsewhere too.
+        advice = put(advice, name.span, other) if kind == "kernel" else advice
         context.reporter.report(
             "reserved-name",
             f"`{name.text}` cannot be the name of a {kind}: it is a word of Python",
             name.span,
-            helps=(f"choose another name, such as `my_{name.text.lower()}`",),
+            helps=(advice,),
         )

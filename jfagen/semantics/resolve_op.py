@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Op, Space
-from ..diagnostics import Label, Note, near_match, quoted
+from ..diagnostics import Label, Note, choice, near_match, put, quoted, write
 from ..syntax import ast
 from .check_placement import is_before_steps
 from .context import Context, first_word
@@ -65,7 +65,7 @@ class OpResolver:
                 "extra-index",
                 f"`{op.name}` has no such index",
                 index.span,
-                helps=(f"write `{plain}`",),
+                helps=(write(node.span, plain),),
             )
         group_ref, groups = reference
         return OpUse(
@@ -111,15 +111,16 @@ class OpResolver:
                     "missing-index",
                     f"`{op.name}` runs once a step: its last index is that of the loop",
                     node.span,
-                    helps=(f"write `{node.span.text}[{place.symbol}]`",),
+                    helps=(write(node.span, f"{node.span.text}[{place.symbol}]"),),
                 )
                 return None
         else:
+            said = f"[{place.symbol}]"
             self.context.reporter.report(
                 "unknown-index",
                 f"the loop counts `{place.symbol}`, not `{last.symbol.text}`",
                 last.span,
-                helps=(f"write `[{place.symbol}]`",),
+                helps=(f"write `{said}`" if last.offset else write(last.span, said),),
             )
             return None
         indices.pop()
@@ -158,7 +159,7 @@ class OpResolver:
                 "missing-index",
                 f"`{op.name}` runs for every group: its first index is the group",
                 node.span,
-                helps=(f"write `{whole}`",),
+                helps=(write(node.span, whole),),
             )
             return None
         index = indices.pop(0)
@@ -177,15 +178,17 @@ class OpResolver:
 
     def _one_group(self, index: ast.Index, role: Role) -> tuple[GroupRef, tuple[int, ...]] | None:
         if index.offset not in self.groups:
+            texts = [f"[{group}]" for group in self.groups]
             self.context.reporter.report(
                 "bad-group",
                 f"there is no group {index.offset}, the last one is {self.groups[-1]}",
                 index.span,
-                helps=(f"write {quoted(f'[{group}]' for group in self.groups)}",),
+                helps=(choice(f"write {quoted(texts)}", index.span, texts),),
             )
             return None
         if role.replicas > 1:
-            instead = f"write `[{self.symbol}]`: each replica runs its own group"
+            words = f"write `[{self.symbol}]`: each replica runs its own group"
+            instead = put(words, index.span, f"[{self.symbol}]")
             self.context.not_built("one group in a role over the groups", index.span, instead)
             return None
         return GroupRef.ONE, (index.offset,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..algorithm import Value
+from ..diagnostics import put
 from ..syntax import ast
 from .context import Context
 
@@ -14,7 +15,7 @@ def check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
     if dims == right:
         return
     wrong = [i for i, pair in enumerate(zip(dims, right, strict=False)) if len({*pair}) > 1]
-    place = node.dims[0].span.to(node.dims[-1].span)
+    place = whole = node.dims[0].span.to(node.dims[-1].span)
     if len(dims) == len(right) and len(wrong) == 1:
         place = node.dims[wrong[0]].span
     wanted = f"[{', '.join(right)}]"
@@ -22,7 +23,7 @@ def check_shape(context: Context, node: ast.Buffer, value: Value) -> None:
         "bad-shape",
         f"`{value.name}` has the shape {wanted}, not [{', '.join(dims)}]",
         place,
-        helps=(f"write `{wanted}`",),
+        helps=(put(f"write `{wanted}`", whole, ", ".join(right)),),
     )
 
 

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..algorithm import Algorithm, Mode, Op, Value
-from ..diagnostics import Label, Note, did_you_mean, listed, quoted
+from ..diagnostics import (
+    Label,
+    Note,
+    below,
+    choice,
+    drop,
+    listed,
+    meant,
+    phrase,
+    put,
+    quoted,
+    write,
+)
 from ..syntax import ast
 from .context import Context
 from .program import Buffer, OpUse, Staging
@@ -111,21 +123,26 @@ def _check_slices(context: Context, staged: StagedOp) -> None:
     legal = _sizes(context, width)
     context.number(node.width, legal[0])
     if staged.columns not in legal:
+        place, texts = context.chosen(node.width).span, [*map(str, legal)]
+        advice = f"write {listed(texts)}"
+        # A tile of another width, in another kernel, is not to be sliced alike.
+        fixed = not context.instance.varies("head_dim")
         report(
             "bad-slices",
             f"slices of {staged.columns} columns of `{staged.source.name}`, which is {width} wide",
-            context.chosen(node.width).span,
+            place,
             notes=(Note(message=_WHOLE),) if context.target.joins else (),
-            helps=(f"write {listed(map(str, legal))}",),
+            helps=(choice(advice, place, texts) if fixed else advice,),
         )
         return
     hold = context.number(node.hold, 0)
     if node.hold is not None and hold and context.target.joins:
+        words = f"drop `hold {node.hold.span.text}`"
         report(
             "bad-hold",
             f"`{staged.source.name}` is in registers already: there is nothing to hold",
             context.chosen(node.hold).span,
-            helps=(f"drop `hold {node.hold.span.text}`",),
+            helps=(drop(words, phrase("hold", node.hold.span)),),
         )
         return
     most = min(staged.pieces, MOST_HELD)
@@ -169,7 +186,7 @@ def staged_use(context: Context, use: OpUse, node: ast.Staged | None) -> OpUse |
                 "missing-slices",
                 f"`{use.op.name}` goes out in slices, through a ring of staging buffers",
                 use.span,
-                helps=(f"write `{_example(context, use)}`",),
+                helps=(write(use.span, _example(context, use)),),
             )
         return None if use.op.staged else use
     if not use.op.staged:
@@ -221,12 +238,15 @@ def _no_stage(context: Context, staged: StagedOp) -> None:
     declared = [name.name.text for node in context.tree.buffers for name in node.names]
     if through.text in declared:
         return
+    line = _declaration(context, staged, through.text)
+    advice = f"add `{line}`"
+    if context.tree.buffers:
+        advice = below(advice, context.tree.buffers[-1].span, line)
     context.reporter.report(
         "unknown-buffer",
         f"there is no buffer `{through.text}`",
         through.span,
-        helps=did_you_mean(through.text, declared)
-        or (f"add `{_declaration(context, staged, through.text)}`",),
+        helps=meant(through.span, declared) or (advice,),
     )
 
 
@@ -265,5 +285,5 @@ def _no_slices(context: Context, node: ast.Staged, op: Op) -> None:
         "bad-slices",
         f"`{op.name}` does not go out in slices{only}",
         word,
-        helps=(f"write `{node.op.span.text}` alone",),
+        helps=(put(f"write `{node.op.span.text}` alone", node.span, node.op.span.text),),
     )

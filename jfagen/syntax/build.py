@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from lark import Token, Transformer_NonRecursive, Tree, v_args
 from lark.tree import Meta
 
-from ..diagnostics import Label, Note, Reporter, SourceFile, Span
+from ..diagnostics import Label, Note, Reporter, SourceFile, Span, drop
 from . import ast
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class _Builder(Transformer_NonRecursive[Token, ast.Schedule]):
                     f"`{setting.key}` is given twice {where}",
                     setting.span,
                     notes=[Note(message="first given here", label=Label(span=earlier.span))],
-                    helps=["keep one of the two"],
+                    helps=[drop("keep one of the two", setting.span)],
                 )
         return {key: setting.value for key, setting in first.items()}
 

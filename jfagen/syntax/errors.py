@@ -14,10 +14,12 @@ from ..diagnostics import (
     Reporter,
     SourceFile,
     Span,
-    did_you_mean,
     listed,
+    meant,
     near_match,
+    put,
     quoted,
+    write,
 )
 from .grammar import ITEM_KEYWORDS, JUNK, NAMED_TERMINALS, can_follow, literals, open_braces
 from .tokens import MAX_DIGITS, Kind, Piece, pieces
@@ -90,8 +92,8 @@ def report_unexpected(source: SourceFile, error: UnexpectedToken, reporter: Repo
     stop = _Stop(source=source, error=error)
     if stop.token.type == JUNK and not stop.is_word:
         _report_junk(stop, reporter)
-    elif (meant := stop.misread_word) is not None:
-        _report_unknown_word(source, meant, (*ITEM_KEYWORDS, *_BUFFER_WORDS), _ITEM_HELP, reporter)
+    elif (word := stop.misread_word) is not None:
+        _report_unknown_word(source, word, (*ITEM_KEYWORDS, *_BUFFER_WORDS), _ITEM_HELP, reporter)
     elif stop.is_word and stop.wants_keyword:
         _report_wrong_word(stop, reporter)
     else:
@@ -191,16 +193,28 @@ def _report_junk(stop: _Stop, reporter: Reporter) -> None:
         reporter.report("bad-number", message, span)
     elif text.isascii() and text[0].isdigit():
         parts = re.fullmatch(r"(\d+)x(\d+)", text)
-        helps = [f"write `{parts[1]} x {parts[2]}`"] if parts else ["numbers are whole"]
+        helps = [write(span, f"{parts[1]} x {parts[2]}") if parts else "numbers are whole"]
         reporter.report("bad-number", f"`{text}` is not a number", span, helps=helps)
     else:
         code = f"U+{ord(text):04X}"
         shown = f"`{text}`" + ("" if text.isascii() else f" ({code})")
         shown = shown if text.isprintable() else f"`{code}`"
-        helps = [_HABITS[text]] if text in _HABITS else []
+        helps = [_habit(span)] if text in _HABITS else []
         if not text.isascii() and text.isalnum():
             helps = ["names and numbers are ASCII letters, digits and `_`"]
         reporter.report("bad-character", f"unexpected character {shown}", span, helps=helps)
+
+
+def _habit(span: Span) -> str:
+    """Return what the language has instead of a character; a fix where it only has to go."""
+    words, text = _HABITS[span.text], span.source.text
+    if span.text not in "=;":
+        return words
+    start, end = len(text[: span.start].rstrip(" ")), span.end + len(text[span.end :])
+    end -= len(text[span.end :].lstrip(" "))
+    ends_line = end == len(text) or text[end] in "\r\n"
+    instead = "" if ends_line else {"=": " ", ";": "  "}[span.text]
+    return put(words, span.source.span(start, end), instead)
 
 
 def _report_unknown_word(
@@ -208,8 +222,9 @@ def _report_unknown_word(
 ) -> None:
     if token.type == "OP_NAME":
         known, listing = ("turn",), "only `turn` takes a block among ops"
-    helps = did_you_mean(token, known) or (listing,)
-    reporter.report("unknown-word", f"unknown word `{token}`", _span(source, token), helps=helps)
+    span = _span(source, token)
+    helps = meant(span, known) or (listing,)
+    reporter.report("unknown-word", f"unknown word `{token}`", span, helps=helps)
 
 
 def _report_wrong_word(stop: _Stop, reporter: Reporter) -> None:
@@ -217,12 +232,13 @@ def _report_wrong_word(stop: _Stop, reporter: Reporter) -> None:
     if stop.token in literals().values() or stop.token in ITEM_KEYWORDS:
         _report_expected(stop, reporter)
         return
+    span = _span(stop.source, stop.token)
     reporter.report(
         "unknown-word",
         f"unknown word `{stop.token}`",
-        _span(stop.source, stop.token),
+        span,
         f"expected {_phrase(stop.accepted)}",
-        helps=did_you_mean(stop.token, stop.words),
+        helps=meant(span, stop.words),
     )
 
 

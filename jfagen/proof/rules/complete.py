@@ -18,7 +18,7 @@ Assumes: the table of ops says truly what each op touches; the round trip holds 
 from __future__ import annotations
 
 from ...algorithm import Op
-from ...diagnostics import Diagnostic, Label, Note, quoted
+from ...diagnostics import Diagnostic, Label, Note, moved, quoted
 from ...passes.dependences import find_dependences
 from ...passes.needed import Illegal
 from ...semantics.program import OpUse, Program, RoleProgram
@@ -117,7 +117,7 @@ def _not_kept(subject: Subject, use: OpUse, role: str, lacking: list[str]) -> Di
             for keeper, other in keepers
         ),
         helps=tuple(
-            f"place `{other.span.text}` before it"
+            moved(f"place `{other.span.text}` before it", other.whole, use.whole, before=True)
             if keeper == role
             else f"place it in the role `{keeper}`"
             for keeper, other in keepers[:1]

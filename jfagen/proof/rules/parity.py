@@ -16,7 +16,7 @@ Assumes: a fresh barrier lets a wait for parity 1 pass.
 
 from __future__ import annotations
 
-from ...diagnostics import Diagnostic, Label, Note, quoted
+from ...diagnostics import Diagnostic, Label, Note, count, quoted
 from ...graph.closure import Closure
 from ...passes.channels import Channel, ChannelKind
 from ...planning import Event
@@ -186,7 +186,8 @@ def _help(subject: Subject, channel: Channel) -> str:
     """Return the depth with which the barrier and its buffer have equally many slots."""
     buffer = subject.plan.program.buffer(channel.buffers[0])
     if buffer.depth > channel.slots:
-        return f"give `{buffer.name}` a depth of {channel.slots}, as many as its barrier has slots"
+        words = f"give `{buffer.name}` a depth of {channel.slots}, as many as its barrier has slots"
+        return count(words, buffer.declared, "depth", channel.slots)
     return f"give `{buffer.name}` a greater depth"
 
 
