@@ -16,4 +16,4 @@ def lsp() -> None:
     except ImportError as error:
         say(f"error: the language server needs `{error.name}`\nhelp: `pip install pygls`")
         raise typer.Exit(_WRONG_CALL) from None
-    SERVER.start_io()
+    raise typer.Exit(SERVER.serve())
