@@ -174,8 +174,9 @@ class _Place:
     def _indexed(self, op: Op) -> str:
         """Return an op with its indices."""
         symbols = [n for n in self.known.names if n.kind is Kind.SYMBOL and n.declares]
-        tile = self.known.program.tile if self.known.program else None
-        group = tile.group_symbol if tile else None
+        schedule = self.known.reading.schedule
+        sizes = schedule.tile.sizes if schedule and schedule.tile else ()
+        group = next((one.groups.symbol.text for one in sizes if one.groups), None)
         loop = self.expected.text_of("SYMBOL_NAME") or (symbols[-1].text if symbols else "i")
         indices = [group] if op.grouped and group else []
         indices += [loop] if op.space is Space.STEP else []
