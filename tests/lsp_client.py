@@ -23,6 +23,7 @@ RICH = {
     },
     "textDocument": {
         "completion": {"completionItem": {"snippetSupport": True, "insertReplaceSupport": True}},
+        "rename": {"prepareSupport": True},
         "publishDiagnostics": {"relatedInformation": True},
     },
 }

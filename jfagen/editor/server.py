@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -70,7 +71,9 @@ class ScheduleServer(LanguageServer):
     def serve(self) -> int:
         """Serve standard input and output until the client ends it; return the exit code."""
         logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_news)
-        self.start_io()
+        # The protocol has the output to itself, and closes it at the end.
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output, redirect_stdout(sys.stderr):
+            self.start_io(stdout=output)
         self.end()
         return 0 if self.is_asked_to_end else 1
 
