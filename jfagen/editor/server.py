@@ -10,8 +10,9 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -42,8 +43,20 @@ from .positions import Positions
 from .session import Session, Superseded
 from .status import status_line
 
-#: Seconds after which a thread gives way: a change is answered while a text is being proved.
+#: Seconds after which a thread gives way: a change is read while a text is being proved.
 SWITCH_INTERVAL = 0.0005
+#: The same while a change is looked at, which takes less; another message may have to wait as long.
+WHOLE_INTERVAL = 0.05
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """Keep the interpreter for this thread: what an editor waits for is not shared with a proof."""
+    sys.setswitchinterval(WHOLE_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(SWITCH_INTERVAL)
 
 
 class Where(Protocol):
@@ -92,7 +105,8 @@ class ScheduleServer(LanguageServer):
         """Look at a text that was opened or changed, publish, and begin to prove it."""
         text = self.workspace.get_text_document(uri)
         shown = shown_path(Path(path)) if (path := to_fs_path(uri)) else uri
-        session = Session.of(text.source, shown, text.version, self.sessions.get(uri))
+        with undivided():
+            session = Session.of(text.source, shown, text.version, self.sessions.get(uri))
         self.sessions[uri] = session
         self.publish(uri, session)
         if not session.settled:
