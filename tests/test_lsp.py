@@ -7,7 +7,6 @@ import re
 import pytest
 from builders import ROOT, SHIPPED, edited, schedule_text
 from lsp_client import (
-    RICH,
     Editor,
     Refused,
     applied,
@@ -305,93 +304,3 @@ def test_symbols_are_roles_buffers_and_regions(editor, uri):
     assert names == [one["name"] for one in symbols]
     assert names[:2] == ["correction", "softmax"] and names[-1] == "scores"
     assert symbols[0]["detail"] == "role correction { warps 4 default }"
-
-
-# ---- Places in other units, and other editors --------------------------------------------------
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
-def test_places_are_in_the_units_that_the_editor_prefers(encoding):
-    text = "\ufeffkernel a { # é 😀\r\n  tile { } # 😀\r\n  rolle mma { } }"
-    editor = Editor({"general": {"positionEncodings": [encoding, "utf-16"]}})
-    assert editor.initialized["capabilities"]["positionEncoding"] == encoding
-    found = editor.open("untitled:1", text)
-    for one in found:
-        for end in ("start", "end"):
-            line, character = one["range"][end]["line"], one["range"][end]["character"]
-            assert place_of(text, offset_of(text, one["range"][end], encoding), encoding) == (
-                (line, character)
-            )
-    assert place_of(text, text.index("rolle"), encoding) in [
-        tuple(one["range"]["start"].values()) for one in found
-    ]
-    first = editor.at("hover", "untitled:1", place_of(text, text.index("ernel"), encoding))
-    assert first["range"]["start"] == {"line": 0, "character": 3 if encoding == "utf-8" else 1}
-    assert editor.end() == (0, "")
-
-
-def test_a_plain_editor_gets_plain_answers():
-    editor, uri, text = Editor({}), "file:///c%3A/a%20b/x.sched", error_text("buffer_twice")
-    (found,) = editor.open(uri, text)
-    assert not found.get("relatedInformation")
-    assert re.search(r"note: .* \(line \d+\)", found["message"])
-    text = schedule_text("fwd")
-    editor.change(uri, text)
-    items = editor.at("completion", uri, place(text, "|role mma"))
-    assert {one["insertTextFormat"] for one in items} == {1}
-    (role,) = [one for one in items if one["label"] == "role"]
-    assert role["textEdit"]["newText"] == "role" and "range" in role["textEdit"]
-    answer = editor.at("rename", uri, place(text, "role |mma"), newName="another")
-    assert set(answer["changes"]) == {uri}
-    assert editor.proved(uri)[0] == [] and editor.refreshes == 0
-    assert editor.end() == (0, "")
-
-
-# ---- The server itself -------------------------------------------------------------------------
-
-
-def test_a_text_that_is_not_open_is_refused_and_the_server_lives_on(editor, uri):
-    for method in ("hover", "completion", "definition", "documentHighlight", "prepareRename"):
-        with pytest.raises(Refused, match="is not open") as refused:
-            editor.at(method, uri, (0, 0))
-        assert refused.value.code == INVALID_PARAMS
-    for method in ("documentSymbol", "codeLens"):
-        assert editor.ask(f"textDocument/{method}", document(uri)) == []
-    with pytest.raises(Refused):
-        editor.ask("textDocument/semanticTokens/full", document(uri))
-    editor.tell("$/cancelRequest", {"id": 1})
-    editor.tell("workspace/didChangeConfiguration", {"settings": {}})
-    assert editor.open(uri, schedule_text("fwd")) == []
-
-
-def test_what_the_server_can_do_is_what_it_says(editor):
-    can = editor.initialized["capabilities"]
-    assert can["completionProvider"]["triggerCharacters"] == [" ", "{", "[", ",", "."]
-    assert can["renameProvider"] == {"prepareProvider": True}
-    assert can["codeActionProvider"]["codeActionKinds"] == ["quickfix"]
-    for feature in (
-        *("hover", "definition", "references", "documentHighlight", "documentSymbol"),
-        *("documentFormatting", "codeLens"),
-    ):
-        assert can[f"{feature}Provider"] not in (None, False), feature
-    assert editor.initialized["serverInfo"]["name"] == "jfagen"
-
-
-def test_an_end_that_was_not_asked_for_is_1():
-    editor = Editor()
-    editor.tell("exit", None)
-    assert editor.gone() == (1, "")
-
-
-def test_an_editor_that_goes_takes_the_server_with_it():
-    editor = Editor()
-    editor.open("untitled:1", schedule_text("bwd"))
-    editor.process.stdin.close()
-    assert editor.gone() == (1, "")
-
-
-def test_the_server_ends_while_it_proves():
-    editor = Editor(RICH)
-    editor.open("untitled:1", schedule_text("bwd"))
-    assert editor.status("untitled:1") == "checked; proving"
-    assert editor.end() == (0, "")

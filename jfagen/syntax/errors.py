@@ -29,10 +29,6 @@ _ITEM_HELP = f"an item starts with {quoted(ITEM_KEYWORDS)}, or with a role and i
 
 _BARE_CR = re.compile(r"\r(?!\n)")
 
-#: More open brackets than this are no schedule, and too many for what walks a tree recursively.
-MAX_NESTING = 50
-_BRACKETS = re.compile(r"#[^\n]*|(?P<open>[(\[{])|(?P<close>[)\]}])")
-
 #: What may always be left out: not named where something else may stand.
 _OPTIONAL = ("LSQB", "LPAR", "PLUS", "MINUS", "IN", "TUNE")
 
@@ -78,18 +74,6 @@ def report_bad_text(source: SourceFile, reporter: Reporter) -> None:
             source.span(end, end),
             helps=["a schedule is `kernel NAME { ... }`"],
         )
-
-
-def report_nesting(source: SourceFile, text: str, reporter: Reporter) -> bool:
-    """Report a bracket of `text`, which parses, inside too many others; whether there is one."""
-    depth = 0
-    for match in _BRACKETS.finditer(text):
-        depth += {"open": 1, "close": -1}.get(match.lastgroup or "", 0)
-        if depth > MAX_NESTING:
-            message = f"brackets are nested at most {MAX_NESTING} deep"
-            reporter.report("syntax", message, source.span(match.start(), match.end()))
-            return True
-    return False
 
 
 def _only_comments(text: str) -> bool:

@@ -11,7 +11,7 @@ from lark import Token, Tree, UnexpectedToken
 from ..diagnostics import CompileError, Diagnostic, Reporter, SourceFile
 from .ast import Schedule
 from .build import build
-from .errors import report_bad_text, report_nesting, report_unexpected
+from .errors import report_bad_text, report_unexpected
 from .grammar import ITEM_KEYWORDS, open_braces, parse_tree
 
 #: More errors than this in one file are noise: the rest shows when these are mended.
@@ -64,8 +64,6 @@ def read(source: SourceFile) -> Reading:
             stack = error.interactive_parser.parser_state.value_stack
             text = without_item(text, error.token, stack)
         else:
-            if report_nesting(source, text, reporter):
-                break
             return Reading(tree, build(tree, source, reporter), reporter.diagnostics)
     return Reading(None, None, reporter.diagnostics)
 
