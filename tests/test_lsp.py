@@ -179,6 +179,29 @@ def test_a_choice_inside_a_word_may_keep_what_is_behind(editor, uri):
     assert covered(text, item["textEdit"]["replace"]) == "clc"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "first"),
+    [
+        ("depth 3", "depth |", "1"),
+        ("holds k, v", "holds k, |", "q"),
+        ("{ pv[0][i-1]", "{ pv[|", "0"),
+        ("attention.forward", "attention.|", "attention.forward"),
+        ("over kv {", "over |", "kv"),
+        ("role mma        {", "role mma {|", None),
+        ("role mma        {", "role mma { |", None),
+        ("warps 1  registers 24 }\n  role load", "warps 1 |", None),
+    ],
+)
+def test_unasked_there_are_choices_only_where_something_must_follow(editor, uri, old, new, first):
+    text = edited("fwd", (old, new)).replace("|", "")
+    editor.open(uri, text)
+    where = place_of(text, edited("fwd", (old, new)).index("|"))
+    unasked, asked = ({"triggerKind": kind} for kind in (2, 1))
+    found = editor.at("completion", uri, where, context=unasked)
+    assert [one["label"] for one in found[:1]] == ([first] if first else [])
+    assert editor.at("completion", uri, where, context=asked)
+
+
 def test_an_editor_with_snippets_gets_places_to_fill_in(editor, uri):
     text = schedule_text("fwd")
     editor.open(uri, text)

@@ -59,6 +59,12 @@ def choices_at(document: Document, offset: int, known: Document | None = None) -
     return list({choice.text: choice for choice in found}.values())
 
 
+def needs_more(document: Document, offset: int) -> bool:
+    """Return whether what stands before what is typed cannot end there, as `depth` cannot."""
+    expected = expected_at(document.source.text, typed_at(document, offset).start)
+    return expected is not None and "}" not in expected.signs
+
+
 def typed_at(document: Document, offset: int) -> Span:
     """Return the word or number that the cursor is behind or in; empty if in front of it."""
     before: Piece | None = None

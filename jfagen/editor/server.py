@@ -27,7 +27,7 @@ from ..driver import shown_path
 from ..syntax import format_schedule
 from .changes import changes
 from .client import Client
-from .completion import choices_at, typed_at
+from .completion import choices_at, needs_more, typed_at
 from .convert import SYMBOLS, Converter
 from .hover import hover_at
 from .navigation import (
@@ -209,8 +209,13 @@ def hover(server: ScheduleServer, params: lsp.HoverParams) -> lsp.Hover | None:
     lsp.CompletionOptions(trigger_characters=list(" {[,.")),
 )
 def completion(server: ScheduleServer, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
-    """Offer what can be written."""
+    """Offer what can be written: unasked only where something must be."""
     session, converter, offset = server.at(params)
+    unasked = lsp.CompletionTriggerKind.TriggerCharacter
+    is_unasked = params.context is not None and params.context.trigger_kind is unasked
+    # Enter behind `{` or a blank is the end of a line, and not the first of many choices.
+    if is_unasked and not needs_more(session.document, offset):
+        return []
     typed = typed_at(session.document, offset)
     return [
         converter.completion(choice, number, typed, offset)
