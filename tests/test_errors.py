@@ -26,6 +26,7 @@ NAMES = sorted(path.stem for path in ERRORS.glob("*.sched"))
 #: Findings that no schedule can cause, only a channel that is wrong: `test_proof.py` makes those.
 PROOF_ONLY = {"deadlock", "never-written", "race", "round-trip"}
 NOT_ABOUT_SCHEDULES = {"toolchain", "machine", "cli", "readback", "bench", "doctor", "runtime"}
+NOT_ABOUT_SCHEDULES |= {"editor"}
 #: Of findings that the parser reports, these need no advice: the message says what is expected.
 PLAIN = {"syntax", "not-text"}
 

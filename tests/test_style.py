@@ -29,6 +29,8 @@ DOORS = {
     "torch": ("bench", "doctor", "examples", "machine", "profile", "runtime"),
     "triton": ("doctor", "machine", "runtime", "toolchain"),
     "greenlet": ("machine",),
+    "lsprotocol": ("editor",),
+    "pygls": ("editor",),
     "rich": ("cli",),
     "typer": ("cli",),
 }

@@ -24,7 +24,7 @@ def lsp(
         from ..editor.server import SERVER
     except ImportError as error:
         raise wrong_call(f"the language server needs `{error.name}`: `pip install pygls`") from None
-    SERVER.start_io()
+    raise typer.Exit(SERVER.serve())
 
 
 def _write_extension(folder: Path) -> None:
@@ -33,9 +33,8 @@ def _write_extension(folder: Path) -> None:
     try:
         written = write_vscode(folder)
     except OSError as error:
-        raise wrong_call(
-            (error.strerror and f"cannot write `{folder}`: {error.strerror}") or str(error)
-        ) from None
+        why = f"cannot write `{folder}`: {error.strerror}" if error.strerror else str(error)
+        raise wrong_call(why) from None
     for path in written:
         typer.echo(path.as_posix())
     typer.echo(f"`{folder / 'README.md'}` says how to install it", err=True)

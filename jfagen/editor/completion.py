@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..algorithm import ALGORITHMS, Algorithm, Engine, Op, Space
+from ..diagnostics import Span
 from ..semantics.check_problem import BUILT, MOST_GROUPS
 from ..semantics.context import ROLE_WARPS
 from ..semantics.staging import MOST_HELD, SLICE_COLUMNS
 from ..syntax.expect import Expected, expected_at
 from ..syntax.names import Kind
+from ..syntax.tokens import Piece
 from .document import Document
 from .words import MEANINGS, NOT_BUILT, SNIPPETS
 
@@ -36,15 +38,14 @@ class Choice:
 
 
 def choices_at(document: Document, offset: int, known: Document | None = None) -> list[Choice]:
-    """Return what can be written in place of the word at `offset`, the likely first.
+    """Return what can be written in place of what is typed at `offset`, the likely first.
 
     Args:
         document: the text as it is.
         offset: of the cursor.
         known: the text as it last could be read, for its names; `document` if None.
     """
-    word = document.word_at(offset)
-    start = word.start if word else offset
+    start = typed_at(document, offset).start
     if _in_comment(document, start):
         return []
     expected = expected_at(document.source.text, start)
@@ -56,6 +57,27 @@ def choices_at(document: Document, offset: int, known: Document | None = None) -
         if text not in NOT_BUILT and not place.is_refused(text):
             found.append(Choice(text, None, MEANINGS.get(text, ""), SNIPPETS.get(text, "")))
     return list({choice.text: choice for choice in found}.values())
+
+
+def needs_more(document: Document, offset: int) -> bool:
+    """Return whether what stands before what is typed cannot end there, as `depth` cannot."""
+    expected = expected_at(document.source.text, typed_at(document, offset).start)
+    return expected is not None and "}" not in expected.signs
+
+
+def typed_at(document: Document, offset: int) -> Span:
+    """Return the word or number that the cursor is behind or in; empty if in front of it."""
+    before: Piece | None = None
+    for piece in document.pieces:
+        if piece.start >= offset:
+            break
+        if piece.end >= offset and (piece.text[0].isalnum() or piece.text[0] == "_"):
+            return document.source.span(piece.start, piece.end)
+        # `attention.` is a word and a dot for as long as nothing follows.
+        if piece.text == "." and piece.end == offset and before and before.end == piece.start:
+            return document.source.span(before.start, piece.end)
+        before = piece
+    return document.source.span(offset, offset)
 
 
 def _in_comment(document: Document, offset: int) -> bool:
@@ -158,8 +180,9 @@ class _Place:
     def _indexed(self, op: Op) -> str:
         """Return an op with its indices."""
         symbols = [n for n in self.known.names if n.kind is Kind.SYMBOL and n.declares]
-        tile = self.known.program.tile if self.known.program else None
-        group = tile.group_symbol if tile else None
+        schedule = self.known.reading.schedule
+        sizes = schedule.tile.sizes if schedule and schedule.tile else ()
+        group = next((one.groups.symbol.text for one in sizes if one.groups), None)
         loop = self.expected.text_of("SYMBOL_NAME") or (symbols[-1].text if symbols else "i")
         indices = [group] if op.grouped and group else []
         indices += [loop] if op.space is Space.STEP else []

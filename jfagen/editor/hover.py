@@ -60,8 +60,9 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
             yield from _symbol_lines(name.text, document)
         case Kind.WALK:
             yield f"the steps of a tile walk over `{name.text}`"
-        case Kind.KERNEL if compiled is not None:
-            yield from _kernel_lines(compiled)
+        case Kind.KERNEL:
+            yield f"kernel `{name.text}`: the function that this schedule becomes"
+            yield from _kernel_lines(compiled) if compiled is not None else ()
         case Kind.ALGORITHM if algorithm is not None:
             ops = quoted((op.name for op in algorithm.ops), "then")
             yield f"`{algorithm.name}`, for every tile and step: {ops}"

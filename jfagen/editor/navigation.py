@@ -35,10 +35,8 @@ def definition_at(document: Document, offset: int) -> Span | LibraryPlace | None
     name = document.name_at(offset)
     if name is None:
         return None
-    if name.kind in (Kind.OP, Kind.ALGORITHM):
-        return _in_library(name.text, document)
-    if name.kind is Kind.WALK:
-        return None
+    if name.kind in (Kind.OP, Kind.ALGORITHM, Kind.WALK):
+        return _in_library(name, document)
     declared = [one for one in document.names if one.declares and same(one, name)]
     if declared:
         return declared[0].span
@@ -51,14 +49,28 @@ def _head_dim(document: Document) -> Span | None:
     return problem.head_dim.span if problem and problem.head_dim else None
 
 
-def _in_library(name: str, document: Document) -> LibraryPlace | None:
+def _in_library(name: Occurrence, document: Document) -> LibraryPlace | None:
     if document.algorithm is None:
         return None
     for file, text in _library():
         if f'"{document.algorithm.name}"' not in text:
             continue
-        found = re.search(rf'name="{re.escape(name)}"', text)
+        written = "loop" if name.kind is Kind.WALK else "name"
+        found = re.search(rf'\b{written}="{re.escape(name.text)}"', text)
+        found = found or _made_by_helper(name.text, text)
         return LibraryPlace(file, text.count("\n", 0, found.start())) if found else None
+    return None
+
+
+def _made_by_helper(op: str, text: str) -> re.Match[str] | None:
+    """Return the call that makes an op, of a function that builds its name from an argument."""
+    for built in re.finditer(r'\bname=(?:f"(\w+)\{name\}"|name),', text):
+        before = built[1] or ""
+        *_, helper = re.findall(r"^def (\w+)", text[: built.start()], re.MULTILINE)
+        argument = re.escape(op.removeprefix(before))
+        found = re.search(rf'\b{helper}\("{argument}"', text) if op.startswith(before) else None
+        if found is not None:
+            return found
     return None
 
 

@@ -45,6 +45,8 @@ class Positions:
         start = self.starts[line]
         end = self.starts[line + 1] if line + 1 < len(self.starts) else len(self.text)
         words = self.text[start:end].rstrip("\r\n")
+        if words.isascii():
+            return start + min(max(column, 0), len(words))
         taken = 0
         for index, character in enumerate(words):
             if taken >= column:

@@ -7,15 +7,17 @@ thread of its own, and is dropped when the next change arrives.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from difflib import SequenceMatcher
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Protocol
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
@@ -23,7 +25,9 @@ from .. import __version__
 from ..diagnostics import CompileError, Fix
 from ..driver import shown_path
 from ..syntax import format_schedule
-from .completion import choices_at
+from .changes import changes
+from .client import Client
+from .completion import choices_at, needs_more, typed_at
 from .convert import SYMBOLS, Converter
 from .hover import hover_at
 from .navigation import (
@@ -39,8 +43,20 @@ from .positions import Positions
 from .session import Session, Superseded
 from .status import status_line
 
-#: Seconds after which a thread gives way: a change is answered while a text is being proved.
+#: Seconds after which a thread gives way: a change is read while a text is being proved.
 SWITCH_INTERVAL = 0.0005
+#: The same while a change is looked at, which takes less; another message may have to wait as long.
+WHOLE_INTERVAL = 0.05
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """Keep the interpreter for this thread: what an editor waits for is not shared with a proof."""
+    sys.setswitchinterval(WHOLE_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(SWITCH_INTERVAL)
 
 
 class Where(Protocol):
@@ -55,19 +71,42 @@ class ScheduleServer(LanguageServer):
 
     Attributes:
         sessions: URI -> what is known of the text.
+        is_asked_to_end: whether the client has said that it will end the server.
     """
 
     def __init__(self) -> None:
         super().__init__("jfagen", __version__, lsp.TextDocumentSyncKind.Full)
         sys.setswitchinterval(SWITCH_INTERVAL)
         self.sessions: dict[str, Session] = {}
+        self.is_asked_to_end = False
         self._prover = ThreadPoolExecutor(1, "prove")
+
+    def serve(self) -> int:
+        """Serve standard input and output until the client ends it; return the exit code."""
+        logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_news)
+        # The protocol has the output to itself, and closes it at the end.
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output, redirect_stdout(sys.stderr):
+            self.start_io(stdout=output)
+        self.end()
+        return 0 if self.is_asked_to_end else 1
+
+    def end(self) -> None:
+        """End what goes on behind the answers."""
+        for session in self.sessions.values():
+            session.end()
+        self._prover.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def client(self) -> Client:
+        """What the client can do."""
+        return Client.of(self.client_capabilities)
 
     def see(self, uri: str) -> None:
         """Look at a text that was opened or changed, publish, and begin to prove it."""
         text = self.workspace.get_text_document(uri)
         shown = shown_path(Path(path)) if (path := to_fs_path(uri)) else uri
-        session = Session.of(text.source, shown, text.version, self.sessions.get(uri))
+        with undivided():
+            session = Session.of(text.source, shown, text.version, self.sessions.get(uri))
         self.sessions[uri] = session
         self.publish(uri, session)
         if not session.settled:
@@ -91,8 +130,7 @@ class ScheduleServer(LanguageServer):
                 diagnostics=[converter.diagnostic(found) for found in session.diagnostics],
             )
         )
-        workspace = self.client_capabilities.workspace
-        if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+        if self.client.lens_refresh:
             self.workspace_code_lens_refresh(None)
 
     def forget(self, uri: str) -> None:
@@ -104,9 +142,10 @@ class ScheduleServer(LanguageServer):
 
     def converter(self, uri: str) -> Converter:
         """Return what turns places of a text into the client's."""
-        text = self.sessions[uri].document.source.text
+        session = self.sessions[uri]
         encoding = lsp.PositionEncodingKind(self.workspace.position_encoding)
-        return Converter(uri, Positions.of(text, encoding.value))
+        positions = Positions.of(session.text, encoding.value)
+        return Converter(uri, session.version, positions, self.client)
 
     def at(self, where: Where) -> tuple[Session, Converter, int]:
         """Return the session, the converter and the offset that a request is about."""
@@ -119,7 +158,20 @@ class ScheduleServer(LanguageServer):
         return self.sessions[uri], converter, offset
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is about a mistake of ours: a refusal is the client's to show."""
+    error = record.exc_info[1] if record.exc_info else None
+    return record.levelno >= logging.ERROR and not isinstance(error, JsonRpcException)
+
+
 SERVER = ScheduleServer()
+
+
+@SERVER.feature(lsp.SHUTDOWN)
+def shutdown(server: ScheduleServer, params: None) -> None:
+    """The client is about to end the server."""
+    server.is_asked_to_end = True
+    server.end()
 
 
 @SERVER.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
@@ -153,24 +205,21 @@ def hover(server: ScheduleServer, params: lsp.HoverParams) -> lsp.Hover | None:
 
 
 @SERVER.feature(
-    lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[" ", "{", "[", ","])
+    lsp.TEXT_DOCUMENT_COMPLETION,
+    lsp.CompletionOptions(trigger_characters=list(" {[,.")),
 )
 def completion(server: ScheduleServer, params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
-    """Offer what can be written."""
+    """Offer what can be written: unasked only where something must be."""
     session, converter, offset = server.at(params)
-    document = session.document
-    word = document.word_at(offset)
-    replaced = document.source.span(word.start, word.end) if word else None
-    client = server.client_capabilities.text_document
-    item = client.completion.completion_item if client and client.completion else None
+    unasked = lsp.CompletionTriggerKind.TriggerCharacter
+    is_unasked = params.context is not None and params.context.trigger_kind is unasked
+    # Enter behind `{` or a blank is the end of a line, and not the first of many choices.
+    if is_unasked and not needs_more(session.document, offset):
+        return []
+    typed = typed_at(session.document, offset)
     return [
-        converter.completion(
-            choice,
-            number,
-            replaced or document.source.span(offset, offset),
-            snippets=bool(item and item.snippet_support),
-        )
-        for number, choice in enumerate(choices_at(document, offset, session.known))
+        converter.completion(choice, number, typed, offset)
+        for number, choice in enumerate(choices_at(session.document, offset, session.known))
     ]
 
 
@@ -259,13 +308,7 @@ def formatting(
         new = format_schedule(source)
     except CompileError:
         return None
-    converter = server.converter(uri)
-    matcher = SequenceMatcher(None, source.text, new, autojunk=False)
-    return [
-        lsp.TextEdit(range=converter.range(source.span(start, end)), new_text=new[first:last])
-        for tag, start, end, first, last in matcher.get_opcodes()
-        if tag != "equal"
-    ]
+    return server.converter(uri).text_edits(changes(source, new))
 
 
 @SERVER.feature(
@@ -275,7 +318,9 @@ def formatting(
 def code_actions(server: ScheduleServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     """Offer what the helps of findings say, where they say exactly what to write."""
     uri = params.text_document.uri
-    if uri not in server.sessions:
+    only = params.context.only
+    wanted = only is None or {"", lsp.CodeActionKind.QuickFix} & set(only)
+    if uri not in server.sessions or not wanted:
         return []
     session, converter = server.sessions[uri], server.converter(uri)
     places = (params.range.start, params.range.end)

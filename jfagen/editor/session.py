@@ -26,6 +26,7 @@ class Session:
         document: what is known at once.
         known: the text as it last could be read, for names while it cannot.
         version: of the editor's.
+        text: as the editor counts places in it: with its byte order mark.
         kernels: those that are proved so far, the first one first.
         found: what the proof refuses; empty as long as it is not through.
         settled: whether the proof is through.
@@ -34,6 +35,7 @@ class Session:
     document: Document
     known: Document
     version: int | None
+    text: str
     kernels: list[Compiled] = field(default_factory=list)
     found: tuple[Diagnostic, ...] = ()
     settled: bool = False
@@ -44,10 +46,12 @@ class Session:
         """Return the session of a text; ends the proof of the text before it."""
         if before is not None:
             before.end()
-        document = seen(SourceFile(path=shown, text=text.replace("\ufeff", " ", 1)))
+        # A blank for the byte order mark keeps every offset; elsewhere it is a bad character.
+        read = " " + text[1:] if text.startswith("\ufeff") else text
+        document = seen(SourceFile(path=shown, text=read))
         readable = document.reading.tree is not None
         known = document if readable or before is None else before.known
-        return cls(document, known, version, settled=bool(document.diagnostics))
+        return cls(document, known, version, text, settled=bool(document.diagnostics))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

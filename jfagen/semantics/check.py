@@ -15,6 +15,7 @@ from .check_tiles import check_tiles
 from .context import Context
 from .instances import Instance, instances
 from .loops import is_staggered, loop_of
+from .nesting import check_nesting
 from .program import Program
 from .reserved import check_names
 
@@ -27,6 +28,8 @@ def check(tree: ast.Schedule, source: SourceFile, instance: Instance | None = No
     """
     chosen = instance or instances(tree)[0]
     context = Context(reporter=Reporter(), tree=tree, instance=chosen)
+    check_nesting(source, context.reporter)
+    context.reporter.raise_if_any()
     check_algorithm(context)
     problem = check_problem(context)
     check_tile(context)

@@ -49,7 +49,7 @@ def expected_at(text: str, offset: int) -> Expected | None:
         try:
             parser.exhaust_lexer()
         except UnexpectedToken as error:
-            head = without_item(head, error)
+            head = without_item(head, error.token, parser.parser_state.value_stack)
         else:
             state = parser.parser_state
             possible = state.parse_conf.states[state.position]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lark import Token, Tree, UnexpectedToken
@@ -60,22 +61,24 @@ def read(source: SourceFile) -> Reading:
             tree = parse_tree(text)
         except UnexpectedToken as error:
             report_unexpected(source, error, reporter)
-            text = without_item(text, error)
+            stack = error.interactive_parser.parser_state.value_stack
+            text = without_item(text, error.token, stack)
         else:
             return Reading(tree, build(tree, source, reporter), reporter.diagnostics)
     return Reading(None, None, reporter.diagnostics)
 
 
-def without_item(text: str, error: UnexpectedToken) -> str | None:
-    """Return the text with the item around an error blanked, or None where that cannot help.
+def without_item(text: str, wrong: Token, stack: Iterable[object]) -> str | None:
+    """Return the text with the item around a wrong token blanked, or None where that cannot help.
 
     An item runs to the next line that starts with an item's keyword. Without such a line the item
-    may hold the last brace of the file, and there is nothing after it to read.
+    may hold the last brace of the file, and there is nothing after it to read. `stack` holds what
+    the parser had read and not finished.
     """
-    if error.token.type == "$END":
+    if wrong.type == "$END":
         return None
-    place = error.token.start_pos or 0
-    braces = open_braces(error.interactive_parser.parser_state.value_stack)
+    place = wrong.start_pos or 0
+    braces = open_braces(stack)
     if not braces:
         return None
     kernel, *inner = (brace.start_pos or 0 for brace in braces)
