@@ -29,8 +29,6 @@ DOORS = {
     "torch": ("bench", "doctor", "examples", "machine", "profile", "runtime"),
     "triton": ("doctor", "machine", "runtime", "toolchain"),
     "greenlet": ("machine",),
-    "lsprotocol": ("editor",),
-    "pygls": ("editor",),
     "rich": ("cli",),
     "typer": ("cli",),
 }

@@ -23,7 +23,8 @@ def lsp(
     try:
         from ..editor.server import SERVER
     except ImportError as error:
-        raise wrong_call(f"the language server needs `{error.name}`: `pip install pygls`") from None
+        why = f"the language server needs `{error.name}`\nhelp: `pip install pygls`"
+        raise wrong_call(why) from None
     raise typer.Exit(SERVER.serve())
 
 
