@@ -121,13 +121,38 @@ def place_of(plan: Plan, places: dict[str, tuple[int, int]], instance: Instance)
     return (tile, phase, step, index, site.group, plan.place(site))
 
 
+def in_sequence(plan: Plan, unrolled: Unrolled) -> tuple[Instance, ...]:
+    """Return every execution in the order of the sequential program."""
+    places = sequential_key(plan.program.algorithm)
+    return tuple(sorted(unrolled.end, key=lambda one: place_of(plan, places, one)))
+
+
 def find_dependences(plan: Plan, unrolled: Unrolled, layout: Layout) -> Dependences:
     """Return the dependences of an unrolled plan; all others follow from them by transitivity."""
+    return dependences_on(frozenset(layout.extents), plan, unrolled, layout)
+
+
+def dependences_on(
+    buffers: frozenset[str],
+    plan: Plan,
+    unrolled: Unrolled,
+    layout: Layout,
+    sequence: tuple[Instance, ...] = (),
+) -> Dependences:
+    """Return the dependences between accesses to some buffers.
+
+    Args:
+        buffers: all that share memory with one of them, too.
+        plan: the plan.
+        unrolled: its events.
+        layout: where buffers lie relative to each other.
+        sequence: what `in_sequence` gives, where it is known.
+    """
     scan = _Scan(plan, unrolled, layout)
-    places = sequential_key(plan.program.algorithm)
-    for instance in sorted(unrolled.end, key=lambda one: place_of(plan, places, one)):
+    for instance in sequence or in_sequence(plan, unrolled):
         for touch in plan.touches[instance[0]]:
-            scan.touch(instance, touch)
+            if touch.buffer in buffers:
+                scan.touch(instance, touch)
     return Dependences(found=tuple(scan.found.values()), clobbers=tuple(scan.clobbers.values()))
 
 

@@ -10,11 +10,11 @@ from ..graph.closure import close, find_cycle
 from ..planning import Plan, Site, Unrolled, unroll
 from ..semantics.program import NextTile
 from ..types import Storage
-from .dependences import Clobber, Dependence, find_dependences
+from .dependences import Clobber, Dependence, Dependences, find_dependences
 from .layout import Layout
 
-#: The steps of each tile -> the unrolled plan.
-Unrolling = Callable[[tuple[int, ...]], Unrolled]
+#: The steps of each tile, a layout -> the unrolled plan and the dependences of that layout.
+Look = Callable[[tuple[int, ...], Layout], tuple[Unrolled, Dependences]]
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def needed_families(
     plan: Plan,
     layout: Layout,
     sequences: tuple[tuple[int, ...], ...] = (),
-    unrolling: Unrolling | None = None,
+    look: Look | None = None,
 ) -> tuple[Family, ...] | Illegal:
     """Return the dependences in the transitive reduction, or the cycle that makes it impossible.
 
@@ -100,12 +100,11 @@ def needed_families(
         plan: the plan.
         layout: where buffers lie relative to each other.
         sequences: tile sequences to look at; those of `trip_counts` if empty.
-        unrolling: what unrolls the plan, where several layouts of one plan are looked at.
+        look: how to find dependences, where several layouts of one plan are looked at.
     """
     families: dict[tuple[Site, Site], Family] = {}
     for trips in sequences or trip_counts(plan):
-        unrolled = unrolling(trips) if unrolling is not None else unroll(plan, trips)
-        dependences = find_dependences(plan, unrolled, layout)
+        unrolled, dependences = look(trips, layout) if look else _looked(plan, trips, layout)
         if dependences.clobbers:
             return Illegal(unrolled, (), (), dependences.clobbers)
         found = dependences.found
@@ -118,6 +117,11 @@ def needed_families(
             if dependence.edge not in free and not closure.is_implied(dependence.edge):
                 _enter(families, dependence)
     return tuple(sorted(families.values(), key=lambda family: (family.first, family.second)))
+
+
+def _looked(plan: Plan, trips: tuple[int, ...], layout: Layout) -> tuple[Unrolled, Dependences]:
+    unrolled = unroll(plan, trips)
+    return unrolled, find_dependences(plan, unrolled, layout)
 
 
 def all_pairs(plan: Plan, layout: Layout) -> dict[tuple[Site, Site], Family]:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import combinations
 
 from ..graph.intervals import first_fit
-from ..planning import Plan, unroll
+from ..planning import Plan
 from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
 from ..target import Target
 from ..types import Storage
 from .layout import Layout, make_layout
-from .needed import Illegal, Unrolling, needed_families, trip_counts
+from .needed import Illegal, Look, needed_families, trip_counts
+from .shared_look import SharedLook
 from .sync import derive_sync
 
 
@@ -99,13 +99,13 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
     program = plan.program
     inside = {leaf.buffer for tree in fixed for leaf in leaves(tree)}
     free = [b for b in program.buffers if b.storage is Storage.TMEM and b.name not in inside]
-    unrolling = cache(partial(unroll, plan))
+    look = SharedLook(plan)
     if len(free) < 2:
         return ()
-    if isinstance(needed_families(plan, make_layout(program, fixed), (), unrolling), Illegal):
+    if isinstance(needed_families(plan, make_layout(program, fixed), (), look), Illegal):
         return ()
     ranked: dict[tuple[int, int], list[tuple[Arrangement, ...]]] = {}
-    for trees in _arrangements(plan, fixed, free, unrolling):
+    for trees in _arrangements(plan, fixed, free, look):
         if not _are_together(program, make_layout(program, fixed + trees)):
             continue
         columns = _columns(program, make_layout(program, fixed + trees))
@@ -115,7 +115,7 @@ def _pack_tmem(plan: Plan, fixed: tuple[Arrangement, ...]) -> tuple[Arrangement,
     for size in sorted(ranked):
         best: tuple[int, tuple[Arrangement, ...]] | None = None
         for trees in ranked[size]:
-            barriers = _barriers(plan, make_layout(program, fixed + trees), unrolling)
+            barriers = _barriers(plan, make_layout(program, fixed + trees), look)
             if barriers is not None and (best is None or barriers < best[0]):
                 best = (barriers, trees)
         if best is not None:
@@ -138,15 +138,15 @@ def _are_together(program: Program, layout: Layout) -> bool:
     )
 
 
-def _barriers(plan: Plan, layout: Layout, unrolling: Unrolling) -> int | None:
-    families = needed_families(plan, layout, unrolling=unrolling)
+def _barriers(plan: Plan, layout: Layout, look: Look) -> int | None:
+    families = needed_families(plan, layout, look=look)
     if isinstance(families, Illegal):
         return None
     return derive_sync(plan, layout, families).barriers
 
 
 def _arrangements(
-    plan: Plan, fixed: tuple[Arrangement, ...], free: list[Buffer], unrolling: Unrolling
+    plan: Plan, fixed: tuple[Arrangement, ...], free: list[Buffer], look: Look
 ) -> Iterator[tuple[Arrangement, ...]]:
     """Yield the ways to lay some of the free buffers over others, fewest overlaps first."""
     program = plan.program
@@ -166,7 +166,7 @@ def _arrangements(
             and (host.grouped, host.depth) == (guest.grouped, guest.depth)
             and (host.depth == 1 or _rhythm(program, host) == _rhythm(program, guest))
             and frozenset((host.name, guest.name)) not in apart
-            and _legal_pair(plan, fixed, (host, guest), unrolling)
+            and _legal_pair(plan, fixed, (host, guest), look)
         ]
     yield ()
     movable = [buffer.name for buffer in free if hosts[buffer.name]]
@@ -219,11 +219,11 @@ def _legal_pair(
     plan: Plan,
     fixed: tuple[Arrangement, ...],
     pair: tuple[Buffer, Buffer],
-    unrolling: Unrolling,
+    look: Look,
 ) -> bool:
     host, guest = pair
     tree = _tree(plan.program, host.name, [guest.name])
     layout = make_layout(plan.program, (*fixed, tree))
     # One sequence sorts most pairs out; what is chosen is looked at with all of them.
     longest = trip_counts(plan)[:1]
-    return not isinstance(needed_families(plan, layout, longest, unrolling), Illegal)
+    return not isinstance(needed_families(plan, layout, longest, look), Illegal)
