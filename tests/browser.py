@@ -135,6 +135,13 @@ class Browser:
         assert "exceptionDetails" not in result, (expression, result["exceptionDetails"])
         return result["result"].get("value")
 
+    def until(self, expression: str) -> None:
+        """Wait until an expression is true: following a link takes the browser a moment."""
+        end = time.monotonic() + SECONDS
+        while not self.js(expression):
+            assert time.monotonic() < end, f"`{expression}` does not become true"
+            time.sleep(0.01)
+
     def viewport(self, width: int, height: int) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", **size)

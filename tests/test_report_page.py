@@ -5,10 +5,22 @@ from __future__ import annotations
 import pytest
 from browser import Browser
 from builders import compiled
+from review_edits import renamed
+from test_edits import LEGAL
 
 from jfagen.report import page
 
-PAGES = ("fwd", "bwd", "hopper/fwd", "hopper/bwd")
+LONG = "a_role_or_buffer_with_a_name_of_forty_lett"
+#: Pages that are looked at: name -> schedule and edits.
+CASES = {
+    **{name: (name,) for name in ("fwd", "bwd", "hopper/fwd", "hopper/bwd", "ladder/01_simple")},
+    "long names": (
+        "fwd",
+        *renamed("fwd", "correction", LONG),
+        ("smem kv     :", f"smem {LONG}_2 :"),
+    ),
+    "one group": ("fwd", *LEGAL["one_group"]),
+}
 #: Text that is wider than the element around it, where that element does not scroll or clip.
 OVERFLOWING = """
 [...document.querySelectorAll("body *")].filter((e) => {
@@ -44,12 +56,13 @@ def browser():
         yield opened
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=CASES)
 def shown(request, browser, tmp_path_factory):
     """The browser with the page of one schedule, light, at the top, nothing complained of yet."""
     file = tmp_path_factory.mktemp("page") / "page.html"
+    text = page(compiled(*CASES[request.param]))
     for name in ("page", "again"):
-        file.with_name(f"{name}.html").write_text(page(compiled(request.param)))
+        file.with_name(f"{name}.html").write_text(text)
     browser.file = file
     browser.media(prefers_color_scheme="light")
     browser.viewport(1440, 1000)
@@ -137,8 +150,8 @@ def test_every_text_can_be_read(shown, scheme):
 
 def test_lines_are_linked_both_ways_by_mouse(shown):
     shown.click("#schedule .to a")
+    shown.until("location.hash.startsWith('#k') && document.querySelector('.lit')")
     target = shown.js("location.hash")
-    assert target.startswith("#k")
     source = shown.js(f"document.querySelector('{target}').dataset.s")
     assert shown.js("document.querySelector('#schedule .to a').closest('li').id") == f"s{source}"
     seen = (
@@ -149,16 +162,18 @@ def test_lines_are_linked_both_ways_by_mouse(shown):
     lit = "[...document.querySelectorAll('.lit')].map((e) => e.id)"
     assert f"s{source}" in shown.js(lit) and target[1:] in shown.js(lit)
     shown.click(f"{target} a.from")
-    assert shown.js("location.hash") == f"#s{source}"
+    shown.until(f"location.hash === '#s{source}'")
 
 
 def test_an_op_of_the_picture_leads_to_its_line_and_shows_its_barriers(shown):
+    shown.js("location.hash = ''")
     shown.js("document.querySelector('#roles a[id]').focus()")
     name = shown.js("document.activeElement.id")
     ends = "(p) => [p.dataset.first, p.dataset.second]"
     marked = f"[...document.querySelectorAll('#roles path.on')].map({ends})"
     assert shown.js(marked) and all(name in ends for ends in shown.js(marked))
     shown.press("Enter")
+    shown.until("location.hash.startsWith('#s')")
     line = shown.js("location.hash.slice(1)")
     assert shown.js(f"document.querySelector('#schedule #{line}') !== null")
 
@@ -168,7 +183,7 @@ def test_the_keyboard_alone_reaches_everything(shown):
     shown.press("Tab")
     assert shown.js("document.activeElement.className") == "skip"
     shown.press("Enter")
-    assert shown.js("location.hash") == "#texts"
+    shown.until("location.hash === '#texts'")
     every = "[...document.querySelectorAll('a[href], button, summary, [tabindex]')]"
     unreachable = f"{every}.filter((e) => e.tabIndex < 0).length"
     assert shown.js(unreachable) == 0
@@ -181,11 +196,12 @@ def test_n_and_p_walk_through_the_places_of_a_line(shown):
     has_many = "(line) => line.querySelectorAll('.to a').length > 2"
     many = f"[...document.querySelectorAll('#schedule li')].find({has_many})"
     shown.js(f"{many}.querySelector('.to a').focus()")
-    shown.press("Enter")
     walked = [shown.js("location.hash")]
-    for key in "nnp":
+    for key in ("Enter", *"nnp"):
         shown.press(key)
+        shown.until(f"location.hash !== '{walked[-1]}'")
         walked.append(shown.js("location.hash"))
+    del walked[0]
     sources = {shown.js(f"document.querySelector('{hash}').dataset.s") for hash in walked}
     assert len(set(walked)) == 3 and walked[3] == walked[1] and len(sources) == 1
 

@@ -7,40 +7,39 @@ from collections.abc import Iterator
 from ..driver import Compiled
 from ..emit import number_words, phase_words
 from ..passes.channels import Channel, End
-from .drawing import FONT_SIZE, Drawing, Path, Rect, Text
+from .drawing import Drawing, Path, Rect, Text, width_of
 
 _ROW, _HEAD = 30.0, 40.0
+#: The least width of the names' column and of all roles' columns together.
 _NAME, _LANES = 178.0, 620.0
-_CHARACTER = FONT_SIZE * 0.62
 
 
 def barriers(compiled: Compiled) -> Drawing:
     """Return the picture of the channels."""
     channels = compiled.sync.channels
     roles = [program.role.name for program in compiled.program.role_programs]
-    names = max((len(channel.name) for channel in channels), default=0)
-    margin = max(_NAME, names * _CHARACTER + 14)
-    lane = _LANES / max(len(roles), 1)
+    margin = max([_NAME, *(width_of(channel.name) + 10 for channel in channels)])
+    lane = max([_LANES / max(len(roles), 1), *(width_of(role) * 1.1 + 10 for role in roles)])
     places = {role: margin + (index + 0.5) * lane for index, role in enumerate(roles)}
     height = _HEAD + _ROW * len(channels)
     shapes: list[Rect | Text | Path] = []
     for role, x in places.items():
         shapes.append(Text(x=x, y=16, words=role, style="head", anchor="middle"))
         shapes.append(Path(data=f"M{x:g} 24V{height:g}", style="grid"))
-    beside = margin + _LANES + 8
+    beside = margin + lane * len(roles) + 8
     shapes.append(Text(x=beside, y=16, words="barriers, and what completes a phase", style="head"))
-    longest = 0
+    width = beside
     for index, channel in enumerate(channels):
         y = _HEAD + (index + 0.5) * _ROW
         words = f"{number_words(channel)}, {phase_words(channel)}; {phase_rule(channel)}"
-        longest = max(longest, len(words))
+        width = max(width, beside + width_of(words))
         shapes += _row(compiled, channel, y, places)
         shapes.append(Text(x=beside, y=y + 4, words=words))
     return Drawing(
         name="barriers",
         title=f"Barriers: {compiled.sync.barriers} in {len(channels)} channels",
         says="a row for each channel: dots are roles that signal, arrows lead to roles that wait",
-        width=beside + longest * _CHARACTER,
+        width=width,
         height=height + 6,
         shapes=tuple(shapes),
     )

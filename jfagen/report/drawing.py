@@ -75,6 +75,17 @@ class Drawing:
     shapes: tuple[Rect | Text | Path, ...]
 
 
-def fits(words: str, width: float, size: float = FONT_SIZE) -> bool:
-    """Return whether a label fits in `width` pixels."""
-    return len(words) * CHARACTER * size <= width - 4
+def width_of(words: str) -> float:
+    """Return how many pixels a line of text takes, and a little air."""
+    return len(words) * CHARACTER * FONT_SIZE + 4
+
+
+def fits(words: str, width: float) -> bool:
+    """Return whether a line of text fits in `width` pixels."""
+    return width_of(words) <= width
+
+
+def clipped(words: str, width: float) -> str:
+    """Return as much of a line of text as fits in `width` pixels."""
+    room = int((width - 4) / (CHARACTER * FONT_SIZE))
+    return words if len(words) <= room else words[: max(room - 1, 0)] + "\u2026"

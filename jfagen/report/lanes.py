@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .drawing import FONT_SIZE, Drawing, Path, Rect, Text, fits
+from .drawing import Drawing, Path, Rect, Text, clipped, fits, width_of
 from .timeline import Arrow, Box, Phase, Timeline
 
 ROW = 18.0
 HEAD, MARGIN = 44.0, 34.0
 _LEGEND = 30.0
 _GAP = 22.0
+#: How much of a lane a title may take: bold letters of another font may be wider.
+_BOLD = 0.95
 #: Legend of the phases, in the order in which a role goes through them.
 PHASES = {
     Phase.BEFORE: "before the loop",
@@ -57,7 +59,7 @@ def legend(x: float, y: float, words: dict[Phase, str]) -> Iterator[Rect | Text]
     for phase, said in words.items():
         yield Rect(x=x, y=y, width=12, height=12, style=f"op {phase}")
         yield Text(x=x + 17, y=y + 10, words=said)
-        x += 17 + len(said) * FONT_SIZE * 0.62 + 16
+        x += 17 + width_of(said) + 16
 
 
 def _grid(timeline: Timeline, width: float, lane: float) -> Iterator[Rect | Path | Text]:
@@ -66,7 +68,8 @@ def _grid(timeline: Timeline, width: float, lane: float) -> Iterator[Rect | Path
         x = MARGIN + index * lane
         style = "lane even" if index % 2 == 0 else "lane"
         yield Rect(x=x, y=HEAD - 6, width=lane, height=height + 12, style=style)
-        yield Text(x=x + lane / 2, y=HEAD - 14, words=title, style="head", anchor="middle")
+        words = clipped(title, lane * _BOLD)
+        yield Text(x=x + lane / 2, y=HEAD - 14, words=words, style="head", anchor="middle")
     yield Text(x=0, y=12, words="level", style="faint")
     yield from levels_grid(timeline, width)
 
@@ -93,7 +96,7 @@ def _box(index: int, box: Box, lane: float) -> Iterator[Rect]:
         title=title,
         href=f"#s{box.line}",
         name=f"op{index}",
-        label=box.words if fits(box.words, width) else box.words.split("[")[0],
+        label=box.words if fits(box.words, width) else clipped(box.words.split("[")[0], width),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..types import Storage
-from .drawing import Drawing, Path, Rect, Text, fits
+from .drawing import Drawing, Path, Rect, Text, clipped, fits, width_of
 from .lanes import HEAD, MARGIN, ROW, levels_grid
 from .timeline import Life, Timeline
 
@@ -86,5 +86,6 @@ def _key(hues: dict[str, int], found: list[Life], y: float) -> Iterator[Rect | T
         first = min((one for one in found if one.buffer == buffer), key=lambda one: one.first)
         at = y + row * _KEY_ROW
         yield Rect(x=MARGIN, y=at, width=12, height=12, style=f"life hue{hue}")
-        words = f"{buffer}: first slot {first.first:,} to {first.stop - 1:,}"
+        place = f": first slot {first.first:,} to {first.stop - 1:,}"
+        words = clipped(buffer, _WIDTH - MARGIN - 18 - width_of(place)) + place
         yield Text(x=MARGIN + 18, y=at + 10, words=words)
