@@ -150,7 +150,7 @@ def test_every_text_can_be_read(shown, scheme):
 
 def test_lines_are_linked_both_ways_by_mouse(shown):
     shown.click("#schedule .to a")
-    shown.until("location.hash.startsWith('#k') && document.querySelector('.lit')")
+    shown.until("location.hash.startsWith('#k') && !!document.querySelector('.lit')")
     target = shown.js("location.hash")
     source = shown.js(f"document.querySelector('{target}').dataset.s")
     assert shown.js("document.querySelector('#schedule .to a').closest('li').id") == f"s{source}"
