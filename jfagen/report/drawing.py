@@ -16,6 +16,7 @@ class Rect:
     Attributes:
         style: classes of the style sheet.
         name: by which links of the page and its script find it; empty for none.
+        label: what stands in it; chosen to fit.
     """
 
     x: float
