@@ -73,6 +73,7 @@ class Browser:
             raise
         for domain in ("Page", "Runtime", "Log"):
             self.command(f"{domain}.enable")
+        self.command("Emulation.setFocusEmulationEnabled", enabled=True)
         self.viewport(width, height)
 
     def __enter__(self) -> Browser:

@@ -154,7 +154,7 @@ def test_hover_says_where_a_buffer_lies_once_that_is_proved(editor, uri):
     shown = editor.at("hover", uri, place(text, "tmem |s[g]"))
     assert covered(text, shown["range"]) == "s"
     assert shown["contents"]["kind"] == "markdown"
-    assert "columns 0..127 are its first slot" in shown["contents"]["value"]
+    assert "its first slot: columns 0..127" in shown["contents"]["value"]
     assert editor.at("hover", uri, (4, 0)) is None
     assert editor.at("hover", uri, (10_000, 10_000)) is None
 

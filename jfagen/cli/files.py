@@ -66,6 +66,8 @@ def unwritable(path: Path) -> str | None:
     """Return why a file cannot be written there, None if nothing speaks against it."""
     if path.is_dir():
         return "it is a folder"
+    if path.exists() and not path.is_file():
+        return "it is no regular file"
     return None if path.resolve().parent.is_dir() else "its folder does not exist"
 
 
@@ -80,7 +82,8 @@ def replace_all(contents: Iterable[tuple[Path, bytes]]) -> None:
     """Write files, their folders too; none is replaced before all are on the disk."""
     pending: list[tuple[Path, Path]] = []
     try:
-        for path, content in contents:
+        for given, content in contents:
+            path = given.resolve()  # a link stays one
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             pending.append((Path(name), path))

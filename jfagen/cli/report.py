@@ -37,6 +37,8 @@ def report(
 
     path = find_schedule(file)
     target = output if output is not None else Path(f"{path.stem}.html")
+    if str(target) == "-":
+        raise wrong_call("a page goes to a file: `-o page.html`")
     if (why := unwritable(target)) is not None:
         raise wrong_call(f"cannot write `{target}`: {why}")
     if pictures is not None and pictures.exists() and not pictures.is_dir():

@@ -155,7 +155,7 @@ def _place(buffer: Buffer, compiled: Compiled | None) -> str:
         return ""
     first = compiled.placement.first[extent.root]
     where = span_text(first + extent.start, first + extent.stop)
-    return f"; {_UNIT[buffer.storage]} {where} are its first slot"
+    return f"; its first slot: {_UNIT[buffer.storage]} {where}"
 
 
 def _role_lines(name: str, program: Program, compiled: Compiled | None) -> Iterator[str]:

@@ -17,7 +17,7 @@ def status_line(session: Session) -> str:
     if compiled is None or schedule is None:
         return "checked; proving"
     words = Counter(verdict.word for verdict in compiled.proof.verdicts.values())
-    rules = ", ".join(f"{number} rules {word}" for word, number in words.items())
+    rules = ", ".join(f"{number} rule{'s' * (number > 1)} {word}" for word, number in words.items())
     resources, target = compiled.resources, compiled.program.target
     figures = [f"SMEM {resources.smem_bytes:,} of {target.smem_bytes:,} bytes"]
     if target.tmem_columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..algorithm import Mode, Space
+from ..algorithm import Mode, Op, Space
 from ..diagnostics import quoted
 from ..semantics.program import Buffer, OpUse, Program, RoleProgram
 
@@ -15,7 +15,7 @@ class Use:
     """One op that touches a value.
 
     Attributes:
-        op: as the schedule says it, for example `pv[g][i-1]`; several groups by the first one.
+        op: as the schedule says it, for example `pv[g][i-1]`.
         role: that runs it.
         mode: what it does to the value.
         offset: steps that it runs ahead of the loop; negative for a lag.
@@ -47,7 +47,8 @@ class Lifetime:
         each = "each tile" if self.space is Space.TILE else "each step"
         if not self.uses:
             return f"`{self.value}` is new in {each}"
-        first, last = self.uses[0], self.uses[-1]
+        first = self.uses[0]
+        last = next((use for use in reversed(self.uses) if use.mode is Mode.READ), self.uses[-1])
         later = first.offset - last.offset
         after = {0: "", 1: ", a step later"}.get(later, f", {later} steps later")
         return f"`{self.value}` lives from `{first.op}` to `{last.op}` in {each}{after}"
@@ -62,17 +63,19 @@ def lifetimes(program: Program, buffer: Buffer) -> tuple[Lifetime, ...]:
 
 
 def _uses(program: Program, value: str) -> Iterator[Use]:
-    placed: dict[str, tuple[OpUse, RoleProgram]] = {}
+    placed: dict[str, list[tuple[OpUse, RoleProgram]]] = {}
     for role_program in program.role_programs:
         for use in role_program.uses():
-            placed.setdefault(use.op.name, (use, role_program))
-    for op in program.algorithm.ops:
-        if op.name not in placed:
-            continue
-        use, role_program = placed[op.name]
-        modes = [access.mode for access in op.accesses() if access.value == value]
-        if modes:
-            yield Use(op_text(use), role_program.role.name, modes[-1], use.offset)
+            placed.setdefault(use.op.name, []).append((use, role_program))
+
+    def begins(op: Op) -> int:
+        return min((a.first_step for a in op.accesses() if a.value == value), default=0)
+
+    # An op that leaves the first step alone does not make the value.
+    for op in sorted(program.algorithm.ops, key=begins):
+        accesses = [access for access in op.accesses() if access.value == value]
+        for use, role_program in placed.get(op.name, ()) if accesses else ():
+            yield Use(op_text(use), role_program.role.name, accesses[-1].mode, use.offset)
 
 
 def op_text(use: OpUse) -> str:

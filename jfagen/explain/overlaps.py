@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from ..emit import span_text
 from ..passes.dependences import Dependence, find_dependences
 from ..passes.needed import trip_counts
 from ..proof.realize import realize
@@ -38,7 +39,9 @@ def overlap_topic(compiled: Compiled, buffer: str) -> str:
     others = [name for name in extents if name != buffer and extents[name].overlaps(extent)]
     lines = [line for other in others for line in certificate(compiled, buffer, other)]
     unit = compiled.program.buffer(buffer).storage
-    title = f"{buffer}: {unit} {extent.start} to {extent.stop - 1} of `{extent.root}`"
+    first = compiled.placement.first[extent.root]
+    place = span_text(first + extent.start, first + extent.stop)
+    title = f"{buffer}: {unit} {place} in its first slot, the place of `{extent.root}`"
     return titled(title, lines or ["shares its place with nothing"])
 
 

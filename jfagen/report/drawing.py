@@ -17,6 +17,7 @@ class Rect:
         style: classes of the style sheet.
         name: by which links of the page and its script find it; empty for none.
         label: what stands in it; chosen to fit.
+        turned: whether the label reads upwards.
     """
 
     x: float
@@ -28,6 +29,7 @@ class Rect:
     href: str = ""
     name: str = ""
     label: str = ""
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

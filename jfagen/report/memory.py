@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from ..types import Storage
 from .drawing import Drawing, Path, Rect, Text, clipped, fits, width_of
 from .lanes import HEAD, MARGIN, ROW, levels_grid
+from .palette import HUES
 from .timeline import Life, Timeline
 
 _WIDTH = 460.0
 _NARROWEST = 5.0
-#: Colours that the style sheet has for buffers.
-HUES = 8
+#: The narrowest rectangle in which a label that reads upwards fits.
+_LINE = 13.0
 _KEY_ROW = 16.0
 _NAMES = {
     Storage.TMEM: ("tmem", "Tensor memory", "columns"),
@@ -65,18 +66,21 @@ def _frame(timeline: Timeline, size: int, scale: float, unit: str) -> Iterator[R
 
 def _rect(life: Life, hue: int, scale: float, unit: str) -> Rect:
     width = max((life.stop - life.first) * scale, _NARROWEST)
+    height = (life.done - life.top) * ROW - 2
+    turned = not fits(life.label, width) and width >= _LINE and fits(life.label, height)
     return Rect(
         x=MARGIN + life.first * scale,
         y=HEAD + life.top * ROW + 1,
         width=width - 1,
-        height=(life.done - life.top) * ROW - 2,
+        height=height,
         style=f"life hue{hue}",
         title=(
             f"{life.label}, {unit} {life.first:,} to {life.stop - 1:,}, "
             f"levels {life.top} to {life.done - 1}"
         ),
         href=f"#s{life.line}",
-        label=life.label if fits(life.label, width) else "",
+        label=life.label if turned or fits(life.label, width) else "",
+        turned=turned,
     )
 
 

@@ -15,6 +15,7 @@ from .. import __version__
 from ..driver import Compiled
 from ..emit import end_words, number_words, phase_words
 from ..explain.overlaps import certificate
+from ..semantics.program import NextTile
 from ..types import Storage
 from .barriers import barriers, phase_rule
 from .code import kernel_lines, schedule_lines
@@ -56,6 +57,7 @@ def page(compiled: Compiled) -> str:
             certificates=_certificates(compiled),
             bars=_bars(compiled),
             channels=_channels(compiled),
+            unseen=_unseen(compiled),
             schedule=schedule_lines(program.source, found),
             kernel=kernel_lines(compiled.kernel.text, found),
             style=Markup(page_style() + _text("page.css")),
@@ -130,6 +132,18 @@ def _bars(compiled: Compiled) -> list[Bar]:
         Bar(name, f"{taken:,} of {limit:,} {unit}", 100 * taken / limit)
         for name, taken, limit, unit in rows
     ]
+
+
+def _unseen(compiled: Compiled) -> list[str]:
+    """Return what else orders roles or warps, in words."""
+    programs, found = compiled.program.role_programs, []
+    if compiled.program.tiles.next is NextTile.CLC:
+        found.append("the tile channel of cluster launch control")
+    if turns := [one.role.name for one in programs if one.takes_turns]:
+        found.append(f"the turns of {', '.join(turns)}, on named barriers")
+    if meetings := {compiled.plan.at(site).role.name for site in compiled.sync.rendezvous}:
+        found.append(f"the rendezvous of {', '.join(sorted(meetings))}, on named barriers")
+    return found
 
 
 def _channels(compiled: Compiled) -> list[dict[str, str]]:

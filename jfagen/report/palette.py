@@ -29,8 +29,14 @@ COLOURS = {
     "hue5": ("#f2e3a0", "#75651a"),
     "hue6": ("#b5e3e1", "#1f6a6a"),
     "hue7": ("#dcd3c9", "#5d5348"),
+    "hue8": ("#e3f0b0", "#566b16"),
+    "hue9": ("#f4c4e8", "#7d3a70"),
+    "hue10": ("#c3cbe0", "#3d4a70"),
+    "hue11": ("#f0d9d0", "#7a4a38"),
 }
 LIGHT, DARK = 0, 1
+#: Colours for buffers.
+HUES = sum(name.startswith("hue") for name in COLOURS)
 
 #: Every class of the shapes; `$name` is a colour of the table.
 _SHAPES = """\
@@ -57,7 +63,7 @@ svg .barrier.tip { fill-opacity: 0.7; }
 svg .dot.full, svg .tip.full, svg text.full { fill: $full; stroke: none; }
 svg .dot.empty, svg .tip.empty, svg text.empty { fill: $empty; stroke: none; }
 svg .dot.after, svg .tip.after, svg text.after { fill: $post; stroke: none; }
-""" + "".join(f"svg .hue{hue} {{ fill: $hue{hue}; }}\n" for hue in range(8))
+""" + "".join(f"svg .hue{hue} {{ fill: $hue{hue}; }}\n" for hue in range(HUES))
 
 
 def shapes_style(ground: int) -> str:
