@@ -49,7 +49,7 @@ def validator(name):
 
 def log_of(found):
     """Return the log of findings, which is valid; the JSON of the same is, too."""
-    log = sarif_log(found, version=jfagen.__version__, words_of=rule_words)
+    log = sarif_log(found, root=Path(), version=jfagen.__version__, words_of=rule_words)
     validator("sarif").validate(log)
     validator("json").validate(findings_document(found))
     return log
@@ -167,6 +167,7 @@ def test_the_log_of_a_wrong_kernel_is_valid(call, tmp_path, name):
     for result, finding in zip(run["results"], checked.findings, strict=True):
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"] == {"uri": "y.py", "uriBaseId": "%SRCROOT%"}
+        assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == f"{tmp_path.as_uri()}/"
         assert place["region"]["startLine"] == next(filter(None, finding.lines), 1)
         assert result["message"]["text"] == finding.message
 

@@ -50,7 +50,7 @@ def check(
         case Format.JSON:
             say(json.dumps(findings_document(found), indent=2), sys.stdout)
         case Format.SARIF:
-            log = sarif_log(found, version=__version__, words_of=rule_words)
+            log = sarif_log(found, root=Path(), version=__version__, words_of=rule_words)
             say(json.dumps(log, indent=2), sys.stdout)
     if found:
         no_kernel = any(one.diagnostic.id == NO_KERNEL for one in found)

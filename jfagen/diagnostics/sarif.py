@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -32,12 +32,17 @@ class RuleWords:
 
 
 def sarif_log(
-    found: Sequence[Found], *, version: str, words_of: Callable[[str], RuleWords | None]
+    found: Sequence[Found],
+    *,
+    root: Path,
+    version: str,
+    words_of: Callable[[str], RuleWords | None],
 ) -> dict[str, Any]:
     """Return the log of one run.
 
     Args:
         found: the findings, in the order in which they are told.
+        root: the folder that paths are relative to.
         version: that of jfagen.
         words_of: id of a finding -> what is said of its rule; None if nothing is.
     """
@@ -56,6 +61,7 @@ def sarif_log(
                     }
                 },
                 "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": {_ROOT: {"uri": root.resolve().as_uri().rstrip("/") + "/"}},
                 "results": [_result(one, rules.index(one.diagnostic.id), seen) for one in found],
             }
         ],
