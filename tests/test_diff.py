@@ -14,7 +14,7 @@ from review_edits import EDITS, OTHER_ORDER, renamed
 
 from jfagen.diagnostics import CompileError
 from jfagen.review import Part, compare, facts_of
-from jfagen.review.report import as_json, as_markdown, as_text
+from jfagen.review.forms import as_json, as_markdown, as_text
 
 
 def found(edit):

@@ -13,7 +13,7 @@ import typer
 from ..diagnostics import CompileError, Diagnostic, SourceFile
 from ..driver import compile_source, find_schedule, shown_path
 from ..review import Facts, compare, facts_of
-from ..review.report import as_json, as_markdown, as_text
+from ..review.forms import as_json, as_markdown, as_text
 from ..review.revision import NoSuchRevision, source_at
 from .compile import fail, progress
 from .inputs import wrong_call
