@@ -76,7 +76,8 @@ class BufferFact:
         depth: slots of its ring.
         slices: in how many it is handed over.
         holds: the values that take turns in it.
-        place: its columns or bytes, one range for every slot and group; empty for registers.
+        place: the columns or bytes of its first slot; empty for registers.
+        several: whether it has other slots, or groups, too.
     """
 
     name: str
@@ -86,6 +87,7 @@ class BufferFact:
     slices: int
     holds: tuple[str, ...]
     place: str
+    several: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +233,7 @@ def _buffers(compiled: Compiled) -> Iterator[BufferFact]:
             slices=buffer.slices,
             holds=buffer.holds,
             place=_place(compiled, buffer.name),
+            several=buffer.depth > 1 or (buffer.grouped and compiled.program.tile.groups > 1),
         )
 
 

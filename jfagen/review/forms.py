@@ -122,7 +122,8 @@ def kernel_words(found: Comparison) -> str:
     moved = sum(len(block.lines) for section in found.sections for block in section.moved)
     words = f"{total} line{'s' * (total != 1)} outside comments changed"
     words += f" ({', '.join(counts)})" if counts else ""
-    words += f" in one of {found.kernels[1]} kernels" if found.kernels[1] > 1 else ""
+    if found.kernels[1] > 1:
+        words += f" in {'one' if found.compared else 'the first'} of {found.kernels[1]} kernels"
     return words + (f", {moved} moved" if moved else "")
 
 
