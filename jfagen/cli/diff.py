@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from enum import StrEnum
 from multiprocessing import get_context
@@ -53,6 +54,7 @@ def diff(
     format: Annotated[Format, typer.Option(help="What is printed.")] = Format.TEXT,
 ) -> None:
     """Say what changed between two schedules: roles, buffers, barriers, figures, kernel lines."""
+    gc.disable()
     found = _found(*_sources(before, after, rev), compile)
     print_as = {Format.TEXT: as_text, Format.MARKDOWN: as_markdown, Format.JSON: as_json}
     typer.echo(print_as[format](found).rstrip("\n"))
