@@ -7,14 +7,20 @@ import re
 import subprocess
 import sys
 from difflib import SequenceMatcher
+from pathlib import Path
+from time import perf_counter
 
 import pytest
-from builders import ROOT, SHIPPED, compiled, compiled_text, schedule_text
+from builders import ROOT, SHIPPED, compiled, compiled_text, edited, schedule_text
 from review_edits import EDITS, OTHER_ORDER, renamed
+from typer.testing import CliRunner
 
+from jfagen.cli import app
 from jfagen.diagnostics import CompileError
 from jfagen.review import Part, compare, facts_of
-from jfagen.review.report import as_json, as_markdown, as_text
+from jfagen.review.forms import as_json, as_markdown, as_text
+
+runner = CliRunner()
 
 
 def found(edit):
@@ -147,7 +153,7 @@ def test_a_deeper_or_shallower_ring_changes_at_most_6_lines(name):
             assert sum(max(len(old), len(new)) for old, new in pieces) <= 6, (line, other, pieces)
 
 
-@pytest.mark.parametrize("name", ["fwd", "bwd", "hopper/fwd", "hopper/bwd"])
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_renamed_role_changes_only_its_own_lines(name):
     for role in [role.name for role in compiled(name).program.roles]:
         after = compiled(name, *renamed(name, role, "janitor")).kernel.text
@@ -155,6 +161,25 @@ def test_a_renamed_role_changes_only_its_own_lines(name):
             mine = [re.sub(rf"(?<![a-z]){role}(?![a-z])", "janitor", line.lower()) for line in old]
             assert mine == [line.lower() for line in new], role
             assert all("janitor" in line.lower() for line in new)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_no_line_is_replaced_by_itself(edit):
+    hunks = [hunk for section in found(edit).sections for hunk in section.hunks]
+    for hunk in hunks:
+        both = set(hunk.before) & set(hunk.after)
+        assert not [line for line in both if not line.startswith("# ...")]
+
+
+def test_a_name_that_the_kernel_has_anyway_is_not_taken_for_the_buffers():
+    """`kv_offsets` is the tensor's name, whatever the buffers are called."""
+    assert [section.name for section in found("a buffer is renamed").sections] == ["tables"]
+
+
+def test_places_are_of_the_first_slot_where_there_are_several():
+    said = words(found("11 to Hopper"), Part.PLACES) + words(found("9 dq over dp"), Part.PLACES)
+    assert any("bytes of the first slot " in one for one in said)
+    assert any(re.search(r": (bytes|columns) \d", one) for one in said)
 
 
 def test_nothing_changed_is_one_line(tmp_path):
@@ -231,3 +256,146 @@ def test_what_cannot_be_compared_is_said_once(repository, arguments, code, said)
     assert done.returncode == code and not done.stdout, done.stdout
     assert said in done.stderr
     assert ("help: " in done.stderr) is (arguments[0] != "fwd" and "nowhere.sched" not in arguments)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_schedule_under_another_name_is_the_same(name, tmp_path):
+    """Also where names of other lengths move comments, and lines have other numbers."""
+    copy = tmp_path / "sp é and a name that is longer than comments are.sched"
+    for text in (schedule_text(name), "\n" * 1000 + schedule_text(name)):
+        copy.write_text(text)
+        for pair in ((name, copy), (copy, name)):
+            done = runner.invoke(app, ["diff", *map(str, pair)])
+            assert done.exit_code == 0 and done.stdout.count("\n") == 1, done.stdout
+            assert done.stdout.endswith(": nothing changed\n") and copy.name in done.stdout
+
+
+def test_a_revision_with_a_name_of_any_length(repository):
+    name = "a b " * 20 + "é.sched"
+    (repository / name).write_text(schedule_text("bwd"))
+    subprocess.run(["git", "add", "."], cwd=repository, check=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *who, "commit", "-qm", "long"], cwd=repository, check=True)
+    (repository / name).write_text("# a comment\n" + schedule_text("bwd"))
+    done = jfagen("diff", name, "--rev", "HEAD", cwd=repository)
+    assert done.stdout == f"{name}@HEAD and {name}: nothing changed\n"
+    (repository / name).write_text(schedule_text("bwd").replace("m[g]", "nothing[g]", 1) + "?")
+    done = jfagen("diff", name, cwd=repository)
+    assert done.returncode == 1 and f"--> {name}:" in done.stderr
+
+
+def of_kernels(tmp_path, old, new, *more, before="hopper/fwd"):
+    """What `diff` says of an edit of a schedule that makes several kernels, as JSON and text."""
+    after = tmp_path / "after.sched"
+    text = schedule_text("hopper/fwd")
+    assert re.search(old, text)
+    after.write_text(re.sub(old, new, text))
+    said = [
+        runner.invoke(app, ["diff", str(before), str(after), "--format", one, *more])
+        for one in ("json", "text", "markdown")
+    ]
+    assert [one.exit_code for one in said] == [0, 0, 0]
+    return json.loads(said[0].stdout), said[1].stdout, said[2].stdout
+
+
+DEEPER = (r"(smem k .*depth 2)", r"\1 (4 if head_dim 64)")
+
+
+def test_the_first_kernel_that_differs_is_compared(tmp_path):
+    content, text, markdown = of_kernels(tmp_path, *DEEPER)
+    line = "compared: the kernel with head_dim 64; the first one is the same\n"
+    assert line in text and line in markdown
+    assert content["compared"].startswith("the kernel with head_dim 64;") and not content["same"]
+    assert content["also_changed"] == [
+        "head_dim 64, dtype fp16",
+        "q jagged, head_dim 64",
+        "q jagged, head_dim 64, dtype fp16",
+    ]
+    assert "\n3 other kernels change too\n" in text
+    assert "a ring of 2 slots -> a ring of 4 slots" in text and "in one of 8 kernels" in text
+    assert content["new_kernels"] == content["gone_kernels"] == []
+
+
+def test_where_the_first_kernel_changes_it_is_compared(tmp_path):
+    content, text, _ = of_kernels(tmp_path, r"(smem q.*depth) 2", r"\1 1 (2 if head_dim 64)")
+    assert content["compared"] == "" and len(content["also_changed"]) == 3
+    assert "compared:" not in text and "in the first of 8 kernels" in text
+
+
+def test_new_and_gone_kernels_are_told(tmp_path):
+    content, text, markdown = of_kernels(tmp_path, r"head_dim in .*", "head_dim 128")
+    assert content["new_kernels"] == [] and len(content["gone_kernels"]) == 4
+    assert content["gone_kernels"][0] == "head_dim 64" and not content["same"]
+    assert "gone kernels: head_dim 64; " in text and "- gone kernels: head_dim 64; " in markdown
+    assert content["also_changed"] == content["sections"] == []
+    few = tmp_path / "few.sched"
+    few.write_text(
+        (tmp_path / "after.sched").read_text().replace("q in {broadcast, jagged}", "q broadcast")
+    )
+    content, text, _ = of_kernels(tmp_path, *DEEPER, before=few)
+    assert len(content["new_kernels"]) == 6 and content["gone_kernels"] == []
+    assert {one["part"] for one in content["changes"]} == {"kernel"}
+
+
+def test_another_order_of_the_values_only_makes_another_first(tmp_path):
+    content, text, _ = of_kernels(tmp_path, r"dtype in .*", "dtype in {fp16, bf16}")
+    assert content["changes"] == [
+        {
+            "part": "kernel",
+            "name": "first kernel",
+            "words": "that with dtype bf16 -> that with dtype fp16",
+        },
+        {"part": "kernel", "name": "dtype", "words": "bf16 or fp16 -> fp16 or bf16"},
+    ]
+    assert content["sections"] == content["figures"] == content["also_changed"] == []
+    assert content["new_kernels"] == content["gone_kernels"] == []
+    assert "compared: the kernel with " in text and not content["same"]
+
+
+def test_kernels_without_a_value_in_common(tmp_path):
+    text = re.sub(r"dtype in .*", "dtype bf16", schedule_text("hopper/fwd"))
+    (tmp_path / "bf16.sched").write_text(text)
+    content, _, _ = of_kernels(
+        tmp_path, r"dtype in .*", "dtype fp16", before=tmp_path / "bf16.sched"
+    )
+    assert content["compared"] == "the first kernels, which have other values"
+    assert len(content["new_kernels"]) == len(content["gone_kernels"]) == 4
+
+
+@pytest.mark.parametrize("depth", ["0 if head_dim 64", "40 if head_dim 64", "4 if head_dim 32"])
+def test_a_kernel_that_is_refused_ends_the_comparison(tmp_path, depth):
+    file = tmp_path / "refused one.sched"
+    file.write_text(re.sub(DEEPER[0], rf"\1 ({depth})", schedule_text("hopper/fwd")))
+    for pair in (("hopper/fwd", file), (file, "hopper/fwd"), (file, file)):
+        done = jfagen("diff", *pair)
+        assert done.returncode == 1 and not done.stdout, depth
+        assert done.stderr.count("error[") == 1 and "refused one.sched:" in done.stderr
+
+
+def test_revisions_of_a_bundled_schedule_and_of_one_that_is_gone(repository):
+    done = [runner.invoke(app, ["diff", "fwd", "--rev", rev]) for rev in ("HEAD", "HEAD..HEAD")]
+    assert [one.exit_code for one in done] == [0, 0], done
+    assert done[1].stdout == "fwd.sched@HEAD: nothing changed\n"
+    (repository / "mine.sched").unlink()
+    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1", cwd=repository)
+    assert done.returncode == 2 and "there is no schedule `mine.sched`" in done.stderr
+
+
+def test_a_comparison_takes_less_than_a_second_and_a_half(tmp_path, capsys):
+    deeper = tmp_path / "deeper.sched"
+    name, changes = EDITS["8 a deeper stage"]
+    deeper.write_text(edited(name, *changes))
+    times = {}
+    for pair in (("bwd", "hopper/bwd"), (name, deeper)):
+        runs = []
+        for _ in range(3):
+            start = perf_counter()
+            assert jfagen("diff", *pair).returncode == 0
+            runs.append(perf_counter() - start)
+        times[" ".join(Path(str(one)).as_posix() for one in pair)] = min(runs)
+    with capsys.disabled():
+        print("\nseconds of a comparison:")
+        print(
+            "".join(f"  {pair.split('/tmp')[0]:24}{s:.2f}\n" for pair, s in times.items()), end=""
+        )
+    assert max(times.values()) < 1.5

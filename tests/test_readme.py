@@ -23,7 +23,7 @@ from jfagen.cli import app
 from jfagen.cli.status import status_block
 from jfagen.diagnostics import CompileError, render_all
 from jfagen.review import compare, facts_of
-from jfagen.review import report as review_report
+from jfagen.review import forms
 from jfagen.toolchain import compile_text
 from jfagen.toolchain.report import as_text
 
@@ -234,7 +234,7 @@ def test_the_edit_gives_the_diffs_that_are_shown(golden):
             (compiled("fwd", SLICES), "schedules/fwd.sched"),
         )
     ]
-    check(golden, "slices-diff", review_report.as_text(compare(*facts)))
+    check(golden, "slices-diff", forms.as_text(compare(*facts)))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from enum import StrEnum
 from multiprocessing import get_context
@@ -11,10 +12,12 @@ from typing import Annotated
 import typer
 
 from ..diagnostics import CompileError, Diagnostic, SourceFile
-from ..driver import compile_source, find_schedule, shown_path
-from ..review import Facts, compare, facts_of
-from ..review.report import as_json, as_markdown, as_text
+from ..driver import NoSuchSchedule, find_schedule, shown_path
+from ..review import Comparison, Facts, compare, facts_of
+from ..review.choice import as_offered, with_choice
+from ..review.forms import as_json, as_markdown, as_text
 from ..review.revision import NoSuchRevision, source_at
+from ..review.versions import Kernel, Key, choose, compiled_under, kernels_of, neutral_name
 from .compile import fail, progress
 from .inputs import wrong_call
 
@@ -51,8 +54,11 @@ def diff(
     format: Annotated[Format, typer.Option(help="What is printed.")] = Format.TEXT,
 ) -> None:
     """Say what changed between two schedules: roles, buffers, barriers, figures, kernel lines."""
-    facts = _both_facts(*_sources(before, after, rev))
-    found = compare(*facts, _both_measured(*facts) if compile else ({}, {}))
+    gc.disable()  # what is made here stays to the end; a tenth of the time goes into looking
+    try:
+        found = _found(*_sources(before, after, rev), compile)
+    finally:
+        gc.enable()
     print_as = {Format.TEXT: as_text, Format.MARKDOWN: as_markdown, Format.JSON: as_json}
     typer.echo(print_as[format](found).rstrip("\n"))
 
@@ -67,7 +73,7 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
         if shown[0] == shown[1] and first.resolve() != second.resolve():
             shown = (str(first), str(second))
         return SourceFile.from_path(first, shown[0]), SourceFile.from_path(second, shown[1])
-    path = Path(before) if rev and ".." in rev else find_schedule(before)
+    path = _file_of(before, rev)
     old, dots, new = (rev or "HEAD").partition("..")
     try:
         was = source_at(path, old, f"{path.name}@{old}")
@@ -80,11 +86,61 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
     return was, SourceFile.from_path(path, shown_path(path))
 
 
-def _both_facts(before: SourceFile, after: SourceFile) -> tuple[Facts, Facts]:
+def _file_of(name: str, rev: str | None) -> Path:
+    """Return the file that a name means; it may be gone if only revisions are compared."""
+    try:
+        return find_schedule(name)
+    except NoSuchSchedule:
+        if rev and ".." in rev:
+            return Path(name)
+        raise
+
+
+def _found(before: SourceFile, after: SourceFile, measure: bool) -> Comparison:
+    """Compare what two texts make, both under one name: comments name the file."""
+    name = neutral_name(after.path)
+    kernels = _both_kernels(before, after, name)
+    choice = choose(*kernels)
+    chosen = [
+        list(kernels_of_one.values())[number]
+        for kernels_of_one, number in zip(kernels, (choice.before, choice.after), strict=True)
+    ]
+    plain = chosen[0].instance.suffix != chosen[1].instance.suffix
+    if choice.differ:
+        jobs = ((before, name, choice.before, plain), (after, name, choice.after, plain))
+        facts = _both_facts(*jobs)
+    else:
+        same = facts_of(compiled_under(after, name, choice.after, plain), after.path)
+        facts = (as_offered(same, chosen[0], before.path), same)
+    found = compare(*facts, _both_measured(*facts) if measure and choice.differ else ({}, {}))
+    return with_choice(found, choice)
+
+
+def _both_kernels(
+    before: SourceFile, after: SourceFile, name: str
+) -> tuple[dict[Key, Kernel], dict[Key, Kernel]]:
+    """Check all kernels of both texts, once where they are equal."""
+    found: list[dict[Key, Kernel]] = []
+    wrong: list[Diagnostic] = []
+    for source in (before, after) if before.text != after.text else (after,):
+        try:
+            found.append(kernels_of(source, name))
+        except CompileError as error:
+            wrong += error.diagnostics
+    if wrong:
+        raise CompileError(wrong)
+    return found[0], found[-1]
+
+
+#: A text, the name under which it is compiled, which kernel, and whether under a plain name.
+_Job = tuple[SourceFile, str, int, bool]
+
+
+def _both_facts(before: _Job, after: _Job) -> tuple[Facts, Facts]:
     """Compile both, one of them in a process of its own."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("fork")) as pool:
-        other = pool.submit(_facts, before)
-        mine = _facts(after)
+        other = pool.submit(_facts, *before)
+        mine = _facts(*after)
         theirs = other.result()
     wrong = [found for made in (theirs, mine) if not isinstance(made, Facts) for found in made]
     if isinstance(theirs, Facts) and isinstance(mine, Facts):
@@ -92,10 +148,10 @@ def _both_facts(before: SourceFile, after: SourceFile) -> tuple[Facts, Facts]:
     raise CompileError(wrong)
 
 
-def _facts(source: SourceFile) -> Facts | list[Diagnostic]:
-    """Return the facts of a schedule, or why there are none."""
+def _facts(source: SourceFile, name: str, number: int, plain: bool) -> Facts | list[Diagnostic]:
+    """Return the facts of a kernel, or why there are none."""
     try:
-        return facts_of(compile_source(source), source.path)
+        return facts_of(compiled_under(source, name, number, plain), source.path)
     except CompileError as error:
         return list(error.diagnostics)
 

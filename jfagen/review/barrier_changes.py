@@ -33,10 +33,8 @@ def _same(channel: ChannelFact, old: list[ChannelFact], pairing: Pairing) -> Cha
 
 
 def _words(channel: ChannelFact) -> str:
-    return (
-        f"{channel.number} barriers, {channel.phase} a phase; arrives {channel.arrives}; "
-        f"waits {channel.waits}"
-    )
+    barriers = f"{channel.number} barrier{'s' * (channel.number != '1')}"
+    return f"{barriers}, {channel.phase} a phase; arrives {channel.arrives}; waits {channel.waits}"
 
 
 def _differences(was: ChannelFact, channel: ChannelFact, pairing: Pairing) -> Iterator[Change]:

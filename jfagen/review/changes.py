@@ -108,12 +108,15 @@ class Comparison:
 
     Attributes:
         before, after: what they are called.
-        kernels: how many each makes; only the first ones are compared.
+        kernels: how many each makes; of those that differ the first ones are compared.
         changes: in words, by part.
         figures: those that changed, and the measured ones if the kernels were compiled.
         measured: figures of the compiled kernels that changed.
         rules: rule -> how it holds before and after.
         sections: of the kernel's text, those that changed.
+        compared: which kernel all this is of; empty for the first one of both.
+        also_changed: kernels that change too.
+        new_kernels, gone_kernels: those that only one schedule makes.
     """
 
     before: str
@@ -124,8 +127,14 @@ class Comparison:
     measured: tuple[Delta, ...]
     rules: dict[str, tuple[str, str]]
     sections: tuple[SectionDiff, ...]
+    compared: str = ""
+    also_changed: tuple[str, ...] = ()
+    new_kernels: tuple[str, ...] = ()
+    gone_kernels: tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
         """Return whether nothing changed."""
-        return not (self.changes or self.figures or self.measured or self.sections)
+        found = (self.changes, self.figures, self.measured, self.sections)
+        others = (self.also_changed, self.new_kernels, self.gone_kernels)
+        return not any((*found, *others))

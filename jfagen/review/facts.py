@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..emit import end_words, number_words, phase_words, span_text
+from ..semantics.instances import Instance
 from ..semantics.program import GroupRef, OpUse, Program, RoleProgram
 from ..target import WARP_THREADS
 from ..types import Storage
@@ -75,7 +76,8 @@ class BufferFact:
         depth: slots of its ring.
         slices: in how many it is handed over.
         holds: the values that take turns in it.
-        place: its columns or bytes, one range for every slot and group; empty for registers.
+        place: the columns or bytes of its first slot; empty for registers.
+        several: whether it has other slots, or groups, too.
     """
 
     name: str
@@ -85,6 +87,7 @@ class BufferFact:
     slices: int
     holds: tuple[str, ...]
     place: str
+    several: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ class Facts:
         title: how the schedule is called in headings.
         kernel: name of the kernel function.
         settings: what the schedule says of the whole kernel, word by word.
-        kernels: how many kernels the schedule makes; all else is of the first one.
+        kernels: how many kernels the schedule makes; all else is of one of them.
         shares: pairs of buffers that lie over each other, sorted.
         resources: figure -> value, in the order of the status block.
         verdicts: rule -> how it holds: `proved` or `enumerated`.
@@ -129,6 +132,11 @@ class Facts:
     resources: dict[str, int]
     verdicts: dict[str, str]
     text: str
+
+
+def kernel_count(instance: Instance) -> int:
+    """Return how many kernels the text of an instance makes."""
+    return math.prod(len(values) for values in instance.offered.values())
 
 
 _STORAGES = {Storage.SMEM: "SMEM", Storage.TMEM: "TMEM", Storage.REG: "registers"}
@@ -150,8 +158,8 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
     return Facts(
         title=title,
         kernel=program.name,
-        settings=_settings(program, compiled.instance.offered),
-        kernels=math.prod(len(values) for values in compiled.instance.offered.values()),
+        settings=settings_of(program, compiled.instance.offered),
+        kernels=kernel_count(compiled.instance),
         roles=tuple(_role(rp, resources.registers) for rp in program.role_programs),
         buffers=tuple(_buffers(compiled)),
         shares=tuple(_shares(compiled)),
@@ -162,7 +170,8 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
     )
 
 
-def _settings(program: Program, offered: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def settings_of(program: Program, offered: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return what a schedule says of the whole kernel, and the values that it offers."""
     problem, tile, tiles = program.problem, program.tile, program.tiles
     groups = f" in {tile.groups} groups" if tile.groups > 1 else ""
     by_groups = {"m": "", "n": "", tile.group_dim: groups}
@@ -224,6 +233,7 @@ def _buffers(compiled: Compiled) -> Iterator[BufferFact]:
             slices=buffer.slices,
             holds=buffer.holds,
             place=_place(compiled, buffer.name),
+            several=buffer.depth > 1 or (buffer.grouped and compiled.program.tile.groups > 1),
         )
 
 

@@ -36,13 +36,18 @@ def section_diffs(before: str, after: str, pairing: Pairing) -> tuple[SectionDif
     roles = {_OF_ROLE + name: _OF_ROLE + was for was, name in pairing.roles.items()}
     known = set(roles.values())
     names = [*new, *(name for name in old if name not in new and name not in known)]
+    kept = frozenset(re.findall(r"\w+", after))
     found = []
     for name in names:
+        theirs = new.get(name, [])
+        same = {line.key for line in theirs}
         mine = [
-            _Line(line.text, line.number, pairing.translate(line.key))
+            line
+            if line.key in same
+            else _Line(line.text, line.number, pairing.translate(line.key, kept))
             for line in old.get(roles.get(name, name), [])
         ]
-        diff = _diff(name, mine, new.get(name, []))
+        diff = _diff(name, mine, theirs)
         if diff.hunks or diff.moved:
             found.append(diff)
     return tuple(found)

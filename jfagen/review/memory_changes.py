@@ -73,5 +73,6 @@ def place_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Cha
         if moved is None or moved.storage != buffer.storage or moved.place == buffer.place:
             continue
         unit = "columns" if buffer.storage == "TMEM" else "bytes"
+        unit += " of the first slot" * (buffer.several or moved.several)
         words = f"{unit} {buffer.place} -> {moved.place}"
         yield Change(part=Part.PLACES, name=moved.name, words=words)

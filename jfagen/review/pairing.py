@@ -19,18 +19,31 @@ class Pairing:
     roles: dict[str, str]
     buffers: dict[str, str]
 
-    def translate(self, words: str) -> str:
+    def translate(self, words: str, kept: frozenset[str] = frozenset()) -> str:
         """Return words of the first schedule, or lines of its kernel, with the names of the second.
 
         The name of a buffer is a part of other names there, `kv_full` and `KV_DEPTH`, and that of
         a role a part of constants: `COMPUTE_THREADS`.
+
+        Args:
+            words: the words, or a line.
+            kept: identifiers that the second kernel has too. They stay as they are where only a
+                part of them is such a name: `kv_offsets` is called so whatever the buffers are.
         """
         roles = {old: new for old, new in self.roles.items() if old != new}
         buffers = {old: new for old, new in self.buffers.items() if old != new}
         buffers |= {old.upper(): new.upper() for old, new in (roles | buffers).items()}
         # `tl.store` is no role.
         words = _replaced(words, roles, r"(?<![\w.])({})\b")
-        return _replaced(words, buffers, r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])")
+        if not buffers:
+            return words
+
+        def renamed(found: re.Match[str]) -> str:
+            if found[0] in kept and found[0] not in buffers:
+                return found[0]
+            return _replaced(found[0], buffers, r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])")
+
+        return re.sub(r"\w+", renamed, words)
 
 
 def _replaced(words: str, names: dict[str, str], pattern: str) -> str:

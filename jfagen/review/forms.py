@@ -28,7 +28,7 @@ def as_text(found: Comparison) -> str:
     """Return what changed for a terminal; one line if nothing did."""
     if found.same:
         return f"{_both(found)}: nothing changed"
-    lines = [f"{found.before} -> {found.after}"]
+    lines = [f"{found.before} -> {found.after}", *_kernel_lines(found)]
     width = max((len(change.name) for change in found.changes), default=0)
     for part, changes in _by_part(found):
         lines += ["", str(part)]
@@ -47,6 +47,8 @@ def as_markdown(found: Comparison) -> str:
     if found.same:
         return f"{_both(found)}: nothing changed\n"
     lines = [f"### `{found.before}` -> `{found.after}`", ""]
+    if told := _kernel_lines(found):
+        lines += [*(f"- {line}" for line in told), ""]
     if found.changes:
         lines += ["| | | change |", "| --- | --- | --- |"]
         for part, changes in _by_part(found):
@@ -85,6 +87,17 @@ def _both(found: Comparison) -> str:
     return " and ".join(names)
 
 
+def _kernel_lines(found: Comparison) -> list[str]:
+    """Return which kernel is compared, and how it is with the others; nothing if it is plain."""
+    lines = [f"compared: {found.compared}"] if found.compared else []
+    if count := len(found.also_changed):
+        lines.append(f"{count} other kernel{'s change' if count > 1 else ' changes'} too")
+    for what, which in (("new", found.new_kernels), ("gone", found.gone_kernels)):
+        if which:
+            lines.append(f"{what} kernel{'s' * (len(which) > 1)}: {'; '.join(which)}")
+    return lines
+
+
 def _by_part(found: Comparison) -> Iterator[tuple[Part, list[Change]]]:
     for part, changes in groupby(found.changes, key=lambda change: change.part):
         yield part, list(changes)
@@ -109,7 +122,8 @@ def kernel_words(found: Comparison) -> str:
     moved = sum(len(block.lines) for section in found.sections for block in section.moved)
     words = f"{total} line{'s' * (total != 1)} outside comments changed"
     words += f" ({', '.join(counts)})" if counts else ""
-    words += f" in the first of {found.kernels[1]} kernels" if found.kernels[1] > 1 else ""
+    if found.kernels[1] > 1:
+        words += f" in {'one' if found.compared else 'the first'} of {found.kernels[1]} kernels"
     return words + (f", {moved} moved" if moved else "")
 
 

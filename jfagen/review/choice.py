@@ -1,0 +1,35 @@
+"""A comparison of two kernels, with what is to be said of the other ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .changes import Change, Comparison, Part
+from .facts import Facts, kernel_count, settings_of
+from .versions import Choice, Kernel
+
+
+def as_offered(same: Facts, kernel: Kernel, title: str) -> Facts:
+    """Return the facts of a kernel of another text that makes the same one, beside others."""
+    return replace(
+        same,
+        title=title,
+        settings=settings_of(kernel.program, kernel.instance.offered),
+        kernels=kernel_count(kernel.instance),
+    )
+
+
+def with_choice(found: Comparison, choice: Choice) -> Comparison:
+    """Return a comparison that says which kernel it is of, and how it is with the others."""
+    changes = found.changes
+    if choice.first:
+        words = " -> ".join(f"that with {one}" for one in choice.first)
+        changes = (Change(part=Part.KERNEL, name="first kernel", words=words), *changes)
+    return replace(
+        found,
+        changes=changes,
+        compared=choice.compared,
+        also_changed=choice.also_changed,
+        new_kernels=choice.new_kernels,
+        gone_kernels=choice.gone_kernels,
+    )
