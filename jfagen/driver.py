@@ -90,16 +90,23 @@ def each_instance(source: SourceFile, watch: Watch | None = None) -> Iterator[Co
     clock = _Clock(watch=watch)
     tree = clock("parse", lambda: parse(source))
     for instance in instances(tree):
-        yield _compile_named(source, tree, instance, clock)
+        yield compile_instance(source, tree, instance, clock)
         clock = _Clock(watch=watch)
 
 
-def _compile_named(
-    source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock
+def compile_instance(
+    source: SourceFile, tree: ast.Schedule, instance: Instance, clock: _Clock | None = None
 ) -> Compiled:
-    """Compile an instance; findings say which one, where it is not the text's first."""
+    """Compile an instance; findings say which one, where it is not the text's first.
+
+    Args:
+        source: the schedule.
+        tree: what it parses to.
+        instance: one of the tree's.
+        clock: that times the passes; a new one if None.
+    """
     try:
-        return _compile(source, tree, instance, clock)
+        return _compile(source, tree, instance, clock or _Clock())
     except CompileError as error:
         if not instance.suffix:
             raise

@@ -388,7 +388,7 @@ def test_a_comparison_takes_a_second_and_a_half(tmp_path, capsys):
     times = {}
     for pair in (("bwd", "hopper/bwd"), (name, deeper)):
         runs = []
-        for _ in range(3):
+        while len(runs) < 8 and min(runs, default=9) > 1.4:  # others may be at work
             start = perf_counter()
             assert jfagen("diff", *pair).returncode == 0
             runs.append(perf_counter() - start)
@@ -396,4 +396,4 @@ def test_a_comparison_takes_a_second_and_a_half(tmp_path, capsys):
     with capsys.disabled():
         print("\nseconds of a comparison:")
         print("".join(f"  {pair:24}{s:.2f}\n" for pair, s in times.items()), end="")
-    assert max(times.values()) < 2, "1.4 on two idle cores"
+    assert max(times.values()) < 1.5

@@ -22,8 +22,7 @@ import jfagen
 from jfagen.cli import app
 from jfagen.cli.status import status_block
 from jfagen.diagnostics import CompileError, render_all
-from jfagen.review import compare, facts_of
-from jfagen.review import forms
+from jfagen.review import compare, facts_of, forms
 from jfagen.toolchain import compile_text
 from jfagen.toolchain.report import as_text
 

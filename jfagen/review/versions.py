@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..diagnostics import CompileError, SourceFile
-from ..driver import Compiled, _Clock, _compile_named
+from ..driver import Compiled, compile_instance
 from ..semantics import check
 from ..semantics.instances import FIELDS, Instance, instances
 from ..semantics.program import Program
@@ -115,7 +115,7 @@ def _compiled(source: SourceFile, number: int, plain: bool = False) -> Compiled:
             for field, several in instance.offered.items()
         }
         instance = Instance(values, offered)
-    return _compile_named(source, tree, instance, _Clock())
+    return compile_instance(source, tree, instance)
 
 
 def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Choice:
