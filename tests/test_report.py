@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 from itertools import combinations
 
 import pytest
-from builders import ROOT, SHIPPED, STRANGERS, compiled
+from builders import ROOT, SHIPPED, STRANGERS, compiled, compiled_text
 from pace import slowness
 from typer.testing import CliRunner
 
@@ -119,6 +119,12 @@ def test_every_line_of_the_schedule_that_makes_code_is_linked_both_ways(name):
     assert all(not line.strip() or "async_task" in line for line in silent), silent
 
 
+def test_a_file_may_have_any_name():
+    text = compiled("fwd").program.source.text
+    named = [links(compiled_text(text, path)) for path in ("fwd.sched", "a schedule (1).sched")]
+    assert named[0] == named[1]
+
+
 def role_comments(kernel):
     """Return the lines that begin a role, by their comment in the roles' indentation."""
     return [n for n, line in enumerate(kernel, 1) if re.match(r" {8}# \w.*\.sched:\d+\)$", line)]
@@ -151,6 +157,13 @@ def test_a_page_is_one_file_and_says_what_holds(name):
         assert text.count(channel.name) > 2
     assert "nothing was measured or run" in text
     assert ("Tensor memory" in text) == bool(one.placement.columns)
+
+
+def test_what_orders_beside_the_channels_is_said():
+    assert "cluster launch control" in page(compiled("fwd"))
+    assert "the turns of consumer" in page(compiled("hopper/fwd"))
+    assert "the rendezvous of compute" in page(compiled("bwd"))
+    assert "Not in the graph" not in page(compiled("ladder/01_simple"))
 
 
 def test_what_a_user_names_is_escaped():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..semantics.instances import instances
 from .session import Session
 
 
@@ -23,7 +22,7 @@ def status_line(session: Session) -> str:
     if target.tmem_columns:
         figures.append(f"TMEM {resources.tmem_columns} of {target.tmem_columns} columns")
     figures.append(f"{resources.barriers} barriers")
-    kernels = len(instances(schedule))
+    kernels = compiled.instance.kernels
     if kernels > 1:
         figures.append(f"{len(session.kernels)} of {kernels} kernels")
     return " | ".join([rules, *figures])

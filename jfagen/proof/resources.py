@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..passes.channels import SyncPlan
 from ..passes.placement import Placement, allocated_columns, copies
 from ..semantics.program import NextTile, Program
-from ..target import default_role_registers, total_threads
+from ..target import WARP_THREADS, default_role_registers, total_threads
 from ..types import Storage
 
 #: SMEM of a cluster-launch-control channel of one stage: a 16-byte answer and two mbarriers.
@@ -42,6 +42,13 @@ class Resources:
     threads: int
     registers: dict[str, int]
     barriers: int
+
+    def all_registers(self, program: Program) -> int:
+        """Return the registers of all threads of all roles."""
+        return sum(
+            self.registers[role.name] * role.warps * WARP_THREADS * role.replicas
+            for role in program.roles
+        )
 
 
 def count_resources(program: Program, placement: Placement, sync: SyncPlan) -> Resources:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from ..driver import Compiled
 from ..emit.names import (
@@ -19,7 +20,6 @@ from ..emit.names import (
 )
 from ..syntax import ast, parse
 
-_PLACE = re.compile(r"^( *)#.*\(\S+\.sched:(\d+)\)$")
 _DEFINED = re.compile(r"^ *(\w+)\b[^=]*?(?::[^=]*)?= ")
 
 
@@ -43,7 +43,7 @@ def links(compiled: Compiled) -> Links:
     deeper; what declares a buffer's memory and its barriers speaks for itself.
     """
     lines = compiled.kernel.text.split("\n")
-    source_of = dict(_by_comment(lines)) | dict(_by_name(compiled, lines))
+    source_of = dict(_by_comment(compiled, lines)) | dict(_by_name(compiled, lines))
     blocks: dict[int, list[int]] = defaultdict(list)
     for line, source in sorted(source_of.items()):
         if source_of.get(line - 1) != source:
@@ -51,13 +51,15 @@ def links(compiled: Compiled) -> Links:
     return Links(source_of, {source: tuple(starts) for source, starts in sorted(blocks.items())})
 
 
-def _by_comment(lines: list[str]) -> Iterator[tuple[int, int]]:
+def _by_comment(compiled: Compiled, lines: list[str]) -> Iterator[tuple[int, int]]:
+    file = re.escape(PurePath(compiled.program.source.path).name)
+    place = re.compile(rf"^( *)#.*\({file}:(\d+)\)$")
     open_places: list[tuple[int, int]] = []  # indentation and line of the schedule, outermost first
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         indent = len(line) - len(line.lstrip())
-        found = _PLACE.match(line)
+        found = place.match(line)
         while open_places and (
             indent < open_places[-1][0] or (found and indent == open_places[-1][0])
         ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -52,7 +51,7 @@ def page(compiled: Compiled) -> str:
             compiled=compiled,
             program=program,
             version=__version__,
-            kernels=math.prod(len(values) for values in compiled.instance.offered.values()),
+            kernels=compiled.instance.kernels,
             pictures=drawings(compiled),
             certificates=_certificates(compiled),
             bars=_bars(compiled),
@@ -117,16 +116,18 @@ def _certificates(compiled: Compiled) -> dict[str, list[tuple[str, list[str]]]]:
 
 def _bars(compiled: Compiled) -> list[Bar]:
     program, resources, target = compiled.program, compiled.resources, compiled.program.target
-    asked = {
-        role.name: resources.registers[role.name] * role.warps * role.replicas * 32
-        for role in program.roles
-    }
+    asked = resources.all_registers(program)
     rows = [("SMEM", resources.smem_bytes, target.smem_bytes, "bytes")]
     if target.tmem_columns:
         rows.append(("TMEM", resources.tmem_columns, target.tmem_columns, "columns"))
     rows += [
         ("threads", resources.threads, target.threads, "threads"),
-        ("registers", sum(asked.values()), target.registers, "registers of all threads"),
+        (
+            "registers",
+            resources.all_registers(program),
+            target.registers,
+            "registers of all threads",
+        ),
     ]
     return [
         Bar(name, f"{taken:,} of {limit:,} {unit}", 100 * taken / limit)

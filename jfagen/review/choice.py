@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .changes import Change, Comparison, Part
-from .facts import Facts, kernel_count, settings_of
+from .facts import Facts, settings_of
 from .versions import Choice, Kernel
 
 
@@ -15,7 +15,7 @@ def as_offered(same: Facts, kernel: Kernel, title: str) -> Facts:
         same,
         title=title,
         settings=settings_of(kernel.program, kernel.instance.offered),
-        kernels=kernel_count(kernel.instance),
+        kernels=kernel.instance.kernels,
     )
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ..emit import end_words, number_words, phase_words, span_text
-from ..semantics.instances import Instance
 from ..semantics.program import GroupRef, OpUse, Program, RoleProgram
-from ..target import WARP_THREADS
 from ..types import Storage
 
 if TYPE_CHECKING:
@@ -134,11 +131,6 @@ class Facts:
     text: str
 
 
-def kernel_count(instance: Instance) -> int:
-    """Return how many kernels the text of an instance makes."""
-    return math.prod(len(values) for values in instance.offered.values())
-
-
 _STORAGES = {Storage.SMEM: "SMEM", Storage.TMEM: "TMEM", Storage.REG: "registers"}
 
 
@@ -150,16 +142,13 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
         "TMEM, columns": resources.tmem_columns,
         "threads": resources.threads,
         "barriers": resources.barriers,
-        "registers, of all threads": sum(
-            resources.registers[role.name] * role.warps * WARP_THREADS * role.replicas
-            for role in program.roles
-        ),
+        "registers, of all threads": resources.all_registers(program),
     }
     return Facts(
         title=title,
         kernel=program.name,
         settings=settings_of(program, compiled.instance.offered),
-        kernels=kernel_count(compiled.instance),
+        kernels=compiled.instance.kernels,
         roles=tuple(_role(rp, resources.registers) for rp in program.role_programs),
         buffers=tuple(_buffers(compiled)),
         shares=tuple(_shares(compiled)),

@@ -6,6 +6,7 @@ first values make the kernel that has no suffix.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 
@@ -33,6 +34,11 @@ class Instance:
     def suffix(self) -> str:
         """Return what tells this kernel from the first one: empty, or such as `_jagged_d64`."""
         return "".join(f"_{_PREFIX.get(field, '')}{value}" for field, value in self._changed())
+
+    @property
+    def kernels(self) -> int:
+        """Return how many kernels the text makes."""
+        return math.prod(len(values) for values in self.offered.values())
 
     @property
     def differs(self) -> str:
