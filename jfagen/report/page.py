@@ -122,12 +122,7 @@ def _bars(compiled: Compiled) -> list[Bar]:
         rows.append(("TMEM", resources.tmem_columns, target.tmem_columns, "columns"))
     rows += [
         ("threads", resources.threads, target.threads, "threads"),
-        (
-            "registers",
-            resources.all_registers(program),
-            target.registers,
-            "registers of all threads",
-        ),
+        ("registers", asked, target.registers, "registers of all threads"),
     ]
     return [
         Bar(name, f"{taken:,} of {limit:,} {unit}", 100 * taken / limit)
