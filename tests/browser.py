@@ -154,15 +154,20 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Click with the mouse in the middle of an element."""
+        place = self.point(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            button = {"button": "left", "clickCount": 1}
+            self.command("Input.dispatchMouseEvent", type=kind, **place, **button)
+
+    def point(self, selector: str) -> dict:
+        """Move the mouse to the middle of an element, and return where that is."""
         x, y = self.js(
             f"(e => {{ e.scrollIntoView({{block: 'center'}}); const r = e.getClientRects()[0];"
             "return [r.x + r.width / 2, r.y + r.height / 2] })"
             f"(document.querySelector({json.dumps(selector)}))"
         )
         self.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        for kind in ("mousePressed", "mouseReleased"):
-            button = {"button": "left", "clickCount": 1}
-            self.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+        return {"x": x, "y": y}
 
     def press(self, key: str) -> None:
         """Press and release a key."""

@@ -197,7 +197,9 @@ def test_the_keyboard_alone_reaches_everything(shown):
     assert shown.js(outline) != "none", "where the focus is can be seen"
 
 
-def test_n_and_p_walk_through_the_places_of_a_line(shown):
+@pytest.mark.parametrize("pointed", ["#theme", "#schedule li"])
+def test_n_and_p_walk_through_the_places_of_a_line(shown, pointed):
+    """Wherever the mouse is: a line that comes under it is not the one that was chosen."""
     shown.js("location.hash = ''")
     has_many = "(line) => line.querySelectorAll('.to a').length > 2"
     many = f"[...document.querySelectorAll('#schedule li')].find({has_many})"
@@ -207,6 +209,7 @@ def test_n_and_p_walk_through_the_places_of_a_line(shown):
         shown.press(key)
         shown.until(f"location.hash !== '{walked[-1]}'")
         walked.append(shown.js("location.hash"))
+        shown.point(pointed)
     del walked[0]
     sources = {shown.js(f"document.querySelector('{hash}').dataset.s") for hash in walked}
     assert len(set(walked)) == 3 and walked[3] == walked[1] and len(sources) == 1

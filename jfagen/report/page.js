@@ -21,37 +21,41 @@ button.addEventListener("click", () => {
 
 // Lines that belong together light up together.
 const texts = document.querySelector(".texts");
-let shown = null;
+let current = null;  // the line that was last followed or focused; what is pointed at only lights
 function light(line) {
   for (const one of texts.querySelectorAll(".lit")) one.classList.remove("lit");
-  shown = line;
-  if (line === null) return;
   for (const one of texts.querySelectorAll(`[data-s="${line}"]`)) one.classList.add("lit");
 }
 function lineOf(node) {
   const line = node.closest ? node.closest("[data-s]") : null;
   return line ? line.dataset.s : null;
 }
-for (const kind of ["pointerover", "focusin"]) {
-  texts.addEventListener(kind, (event) => {
-    const line = lineOf(event.target);
-    if (line !== null && line !== shown) light(line);
-  });
+function choose(line) {
+  current = line;
+  light(line);
 }
+texts.addEventListener("pointerover", (event) => {
+  const line = lineOf(event.target);
+  if (line !== null) light(line);
+});
+texts.addEventListener("focusin", (event) => {
+  const line = lineOf(event.target);
+  if (line !== null) choose(line);
+});
 function follow() {
   const target = /^#[sk]\d+$/.test(location.hash) ? document.querySelector(location.hash) : null;
-  if (target && target.dataset.s) light(target.dataset.s);
+  if (target && target.dataset.s) choose(target.dataset.s);
 }
 addEventListener("hashchange", follow);
 follow();
 
 // n and p: the next and the previous block of the kernel that comes from the same line.
 addEventListener("keydown", (event) => {
-  if (shown === null || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (current === null || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key !== "n" && event.key !== "p") return;
-  const blocks = [...document.querySelectorAll(`#kernel [data-s="${shown}"]`)].filter((line) => {
+  const blocks = [...document.querySelectorAll(`#kernel [data-s="${current}"]`)].filter((line) => {
     const before = line.previousElementSibling;
-    return !before || before.dataset.s !== shown;
+    return !before || before.dataset.s !== current;
   });
   if (!blocks.length) return;
   const here = blocks.findIndex((line) => `#${line.id}` === location.hash);
