@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import subprocess
@@ -106,6 +107,16 @@ def test_the_version_stands_in_one_place(unpacked):
     assert places == [ROOT / "jfagen" / "__init__.py"]
 
 
-def test_the_command_is_declared(unpacked):
-    entry = unpacked / f"jfagen-{jfagen.__version__}.dist-info" / "entry_points.txt"
-    assert "jfagen = jfagen.cli:main" in entry.read_text()
+def test_the_command_is_declared(unpacked, tmp_path):
+    """What an installer's script of that name does: it imports the function and calls it."""
+    entries = configparser.ConfigParser()
+    entries.read(unpacked / f"jfagen-{jfagen.__version__}.dist-info" / "entry_points.txt")
+    module, function = entries["console_scripts"]["jfagen"].split(":")
+    script = f"import sys; sys.argv[0] = 'jfagen'; from {module} import {function}; {function}()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--version"],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(unpacked)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert jfagen.__version__ in done.stdout
