@@ -8,6 +8,9 @@ from .types import Storage
 
 WARP_THREADS = 32
 WARPS_PER_GROUP = 4
+#: A warp's registers per thread are a multiple of this, and no fewer than that (PTX ISA,
+#: "setmaxnreg").
+REGISTER_STEP, FEWEST_REGISTERS = 8, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +110,9 @@ def default_role_registers(
     small: list[tuple[int, int]] = []
     for warps, registers in requests:
         if warps >= WARPS_PER_GROUP:
-            groups += [max(registers, 24)] * (warps // WARPS_PER_GROUP)
+            groups += [max(registers, FEWEST_REGISTERS)] * (warps // WARPS_PER_GROUP)
         else:
-            small.append((warps, max(registers, 24)))
+            small.append((warps, max(registers, FEWEST_REGISTERS)))
     room = 0
     for warps, registers in small:
         if room < warps:
@@ -118,9 +121,9 @@ def default_role_registers(
         groups[-1] = max(groups[-1], registers)
         room -= warps
     total_warps = default_warps + WARPS_PER_GROUP * len(groups)
-    base = target.registers // (total_warps * WARP_THREADS) // 8 * 8
+    base = target.registers // (total_warps * WARP_THREADS) // REGISTER_STEP * REGISTER_STEP
     left = base * total_warps - WARPS_PER_GROUP * sum(groups)
-    return min(left // default_warps // 8 * 8, target.registers_per_thread)
+    return min(left // default_warps // REGISTER_STEP * REGISTER_STEP, target.registers_per_thread)
 
 
 def total_threads(default_warps: int, other_warps: list[int]) -> int:

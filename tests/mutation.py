@@ -15,7 +15,7 @@ from jfagen.passes.channels import Channel, ChannelKind, SyncPlan
 from jfagen.passes.layout import leaves, make_layout
 from jfagen.passes.placement import Placement, copies
 from jfagen.planning import Plan, make_plan
-from jfagen.semantics.program import Leaf, Over
+from jfagen.semantics.regions import Leaf, Over
 from jfagen.types import Storage
 
 KINDS = (

@@ -1,13 +1,27 @@
-"""The edits whose comparison is kept as a text: name -> schedule, replacements."""
+"""The edits whose comparison is kept as a text: name -> schedule, replacements; and `jfagen`."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
-from builders import schedule_text
+from builders import ROOT, schedule_text
 from test_backward_edits import MMA, UNPIPELINED, WIDE, over, staged
 from test_edits import HOPPER, LEGAL
 from test_hopper_backward_edits import STAGED
+
+
+def jfagen(*arguments, cwd=ROOT):
+    """Run the command line in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "jfagen", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+    )
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def renamed(name: str, old: str, new: str) -> tuple[tuple[str, str], ...]:

@@ -11,7 +11,8 @@ from builders import compiled, compiled_text, edited
 from jfagen.diagnostics import CompileError, SourceFile
 from jfagen.semantics import check
 from jfagen.semantics.instances import instances
-from jfagen.semantics.program import GroupRef, Leaf, NextTile, Over, TileOrder
+from jfagen.semantics.program import GroupRef, NextTile, TileOrder
+from jfagen.semantics.regions import Leaf, Over
 from jfagen.syntax import parse
 from jfagen.types import DType, Storage
 

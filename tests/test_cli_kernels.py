@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
@@ -128,3 +129,17 @@ def test_a_kernel_and_a_wrong_schedule_are_both_shown(call, tmp_path):
     assert code == 2 and "not-an-emitted-kernel" in err and "a.sched:1:12" in err
     (tmp_path / "y.py").write_text(FWD)
     assert call("check", "y.py", "a.sched")[0] == 1
+
+
+@pytest.mark.parametrize("name", ["a b.sched", "fwd (2).sched", "é (x).sched (3).sched"])
+def test_a_schedule_of_any_name_is_found_again(call, tmp_path, name):
+    (tmp_path / name).write_text((ROOT / "schedules" / "fwd.sched").read_text())
+    assert call("build", name, "-o", "made")[0] == 0
+    kernel = tmp_path / "made" / f"{name.removesuffix('.sched')}.py"
+    code, out, _ = call("check", str(kernel.relative_to(tmp_path)))
+    assert code == 0 and f"the text does what `{name}` says" in out
+    text = kernel.read_text()
+    wait = "tlx.barrier_wait(out_empty[g]"
+    assert text.count(wait) == 1
+    (tmp_path / "y.py").write_text(text.replace(wait, f"(lambda *_: None)({wait[17:]}"))
+    assert re.search(rf" --> y.py:\d+ \({re.escape(name)}:\d+\)$", call("check", "y.py")[2], re.M)

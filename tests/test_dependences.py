@@ -7,7 +7,7 @@ from builders import compiled
 from jfagen.passes.dependences import find_dependences
 from jfagen.passes.layout import make_layout
 from jfagen.planning import unroll
-from jfagen.semantics.program import Leaf, Over
+from jfagen.semantics.regions import Leaf, Over
 
 
 def pairs(name, trips, trees=None):

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from difflib import SequenceMatcher
 from pathlib import Path
 from time import perf_counter
 
 import pytest
-from builders import ROOT, SHIPPED, compiled, compiled_text, edited, schedule_text
+from builders import SHIPPED, compiled, compiled_text, edited, schedule_text
 from pace import slowness
-from review_edits import EDITS, OTHER_ORDER, renamed
-from typer.testing import CliRunner
+from review_edits import EDITS, OTHER_ORDER, jfagen, renamed
 
-from jfagen.cli import app
 from jfagen.diagnostics import CompileError
 from jfagen.review import Part, compare, facts_of
 from jfagen.review.forms import as_json, as_markdown, as_text
-
-runner = CliRunner()
+from jfagen.review.kernel_lines import sections
 
 
 def found(edit):
@@ -31,17 +26,6 @@ def found(edit):
     return compare(
         facts_of(before, f"schedules/{name}.sched"), facts_of(after, f"{edit.split()[-1]}.sched")
     )
-
-
-def jfagen(*arguments, cwd=ROOT):
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "jfagen", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-    )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def words(comparison, part):
@@ -164,6 +148,59 @@ def test_a_renamed_role_changes_only_its_own_lines(name):
             assert all("janitor" in line.lower() for line in new)
 
 
+def told(name, old, new):
+    """The comparison of a shipped schedule with what replacing words makes of it."""
+    return compare(
+        facts_of(compiled(name), f"{name}.sched"),
+        facts_of(compiled(name, (old, new)), "after.sched"),
+    )
+
+
+def test_another_order_outside_the_loop_is_told():
+    said = told("hopper/bwd", "load_k[g]  load_v[g]", "load_v[g]  load_k[g]")
+    assert words(said, Part.PIPELINE) == [
+        "load: order before the loop: `load_k[g]  load_v[g]` -> `load_v[g]  load_k[g]`"
+    ]
+
+
+def test_for_which_matmul_a_role_waits_is_told():
+    said = told("hopper/bwd", "wait dv[g][j]  dk[g][j]", "dk[g][j]  wait dv[g][j]")
+    assert words(said, Part.PIPELINE) == [
+        "consumer: `dk[g][j]`: waits for `dv` -> without that",
+        "consumer: `st[g][j+1]`: without that -> waits for `dv`",
+    ]
+
+
+def test_demands_on_places_are_told():
+    """Also where no buffer moves and no line changes."""
+    said = told("hopper/fwd", "  reg s[g]  ", "  apart { k, v }\n  reg s[g]  ")
+    assert words(said, Part.PLACES) == ["apart: nothing -> `k` and `v`"]
+    assert not said.sections and not said.figures and not said.same
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_block_that_moved_stands_together_before_and_after(edit):
+    name, changes = EDITS[edit]
+    texts = [compiled(name).kernel.text, compiled(name, *changes).kernel.text]
+    before, after = (text.split("\n") for text in texts)
+    for section in found(edit).sections:
+        for block in section.moved:
+            size = len(block.lines)
+            assert list(block.lines) == after[block.at_after - 1 :][:size]
+            old = before[block.at_before - 1 :][:size]
+            if not any(words(found(edit), part) for part in (Part.ROLES, Part.BUFFERS)):
+                assert [x.strip() for x in old] == [x.strip() for x in block.lines]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_section_of_a_kernel_is_found(name):
+    """A template that calls one otherwise would make two of them one."""
+    program, text = compiled(name).program, compiled(name).kernel.text
+    roles = [f"role {role.name}" for role in program.roles]
+    plain = ["tables", "constants", "functions", "allocations"]
+    assert sorted(sections(text)) == sorted([*plain, *roles, "host"])
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_no_line_is_replaced_by_itself(edit):
     hunks = [hunk for section in found(edit).sections for hunk in section.hunks]
@@ -210,176 +247,6 @@ def test_markdown_fits_a_comment(golden):
     golden.check(as_markdown(found("1 a ring of two")))
     longest = as_markdown(found("11 to Hopper"))
     assert len(longest) < 65_536 and longest.count("```") % 2 == 0
-
-
-@pytest.fixture
-def repository(tmp_path):
-    def git(*arguments):
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    git("init", "-q")
-    file = tmp_path / "mine.sched"
-    for depth in (3, 2):
-        file.write_text(schedule_text("fwd").replace("depth 3", f"depth {depth}"))
-        git("add", ".")
-        git("commit", "-qm", f"depth {depth}")
-    return tmp_path
-
-
-def test_a_file_against_what_it_was(repository):
-    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1", cwd=repository)
-    assert done.returncode == 0
-    assert done.stdout.startswith("mine.sched@HEAD~1 -> mine.sched\n")
-    assert "a ring of 3 slots -> a ring of 2 slots" in done.stdout
-    assert jfagen("diff", "mine.sched", cwd=repository).stdout.endswith("nothing changed\n")
-    (repository / "mine.sched").unlink()
-    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1..HEAD", cwd=repository)
-    assert done.stdout.startswith("mine.sched@HEAD~1 -> mine.sched@HEAD\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("fwd", "fwd", "--rev", "HEAD"), 2, "give a second schedule or `--rev`, not both"),
-        (("mine.sched", "--rev", "nothing"), 2, "error: invalid object name 'nothing'"),
-        (("mine.sched", "--rev=-x"), 2, "`-x` is no revision"),
-        (("mine.sched", "broken.sched"), 1, "error["),
-        (("broken.sched", "mine.sched"), 1, "error["),
-        (("mine.sched", "nowhere.sched"), 2, "there is no schedule `nowhere.sched`"),
-        (("untracked.sched", "--rev", "HEAD"), 2, "untracked.sched"),
-    ],
-)
-def test_what_cannot_be_compared_is_said_once(repository, arguments, code, said):
-    (repository / "broken.sched").write_text(schedule_text("fwd").replace("qk[0][i]", "qq[0][i]"))
-    (repository / "untracked.sched").write_text(schedule_text("fwd"))
-    done = jfagen("diff", *arguments, cwd=repository)
-    assert done.returncode == code and not done.stdout, done.stdout
-    assert said in done.stderr
-    assert ("help: " in done.stderr) is (arguments[0] != "fwd" and "nowhere.sched" not in arguments)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_schedule_under_another_name_is_the_same(name, tmp_path):
-    """Also where names of other lengths move comments, and lines have other numbers."""
-    copy = tmp_path / "sp é and a name that is longer than comments are.sched"
-    for text in (schedule_text(name), "\n" * 1000 + schedule_text(name)):
-        copy.write_text(text)
-        for pair in ((name, copy), (copy, name)):
-            done = runner.invoke(app, ["diff", *map(str, pair)])
-            assert done.exit_code == 0 and done.stdout.count("\n") == 1, done.stdout
-            assert done.stdout.endswith(": nothing changed\n") and copy.name in done.stdout
-
-
-def test_a_revision_with_a_name_of_any_length(repository):
-    name = "a b " * 20 + "é.sched"
-    (repository / name).write_text(schedule_text("bwd"))
-    subprocess.run(["git", "add", "."], cwd=repository, check=True)
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run(["git", *who, "commit", "-qm", "long"], cwd=repository, check=True)
-    (repository / name).write_text("# a comment\n" + schedule_text("bwd"))
-    done = jfagen("diff", name, "--rev", "HEAD", cwd=repository)
-    assert done.stdout == f"{name}@HEAD and {name}: nothing changed\n"
-    (repository / name).write_text(schedule_text("bwd").replace("m[g]", "nothing[g]", 1) + "?")
-    done = jfagen("diff", name, cwd=repository)
-    assert done.returncode == 1 and f"--> {name}:" in done.stderr
-
-
-def of_kernels(tmp_path, old, new, *more, before="hopper/fwd"):
-    """What `diff` says of an edit of a schedule that makes several kernels, as JSON and text."""
-    after = tmp_path / "after.sched"
-    text = schedule_text("hopper/fwd")
-    assert re.search(old, text)
-    after.write_text(re.sub(old, new, text))
-    said = [
-        runner.invoke(app, ["diff", str(before), str(after), "--format", one, *more])
-        for one in ("json", "text", "markdown")
-    ]
-    assert [one.exit_code for one in said] == [0, 0, 0]
-    return json.loads(said[0].stdout), said[1].stdout, said[2].stdout
-
-
-DEEPER = (r"(smem k .*depth 2)", r"\1 (4 if head_dim 64)")
-
-
-def test_the_first_kernel_that_differs_is_compared(tmp_path):
-    content, text, markdown = of_kernels(tmp_path, *DEEPER)
-    line = "compared: the kernel with head_dim 64; the first one is the same\n"
-    assert line in text and line in markdown
-    assert content["compared"].startswith("the kernel with head_dim 64;") and not content["same"]
-    assert content["also_changed"] == [
-        "head_dim 64, dtype fp16",
-        "q jagged, head_dim 64",
-        "q jagged, head_dim 64, dtype fp16",
-    ]
-    assert "\n3 other kernels change too\n" in text
-    assert "a ring of 2 slots -> a ring of 4 slots" in text and "in one of 8 kernels" in text
-    assert content["new_kernels"] == content["gone_kernels"] == []
-
-
-def test_where_the_first_kernel_changes_it_is_compared(tmp_path):
-    content, text, _ = of_kernels(tmp_path, r"(smem q.*depth) 2", r"\1 1 (2 if head_dim 64)")
-    assert content["compared"] == "" and len(content["also_changed"]) == 3
-    assert "compared:" not in text and "in the first of 8 kernels" in text
-
-
-def test_new_and_gone_kernels_are_told(tmp_path):
-    content, text, markdown = of_kernels(tmp_path, r"head_dim in .*", "head_dim 128")
-    assert content["new_kernels"] == [] and len(content["gone_kernels"]) == 4
-    assert content["gone_kernels"][0] == "head_dim 64" and not content["same"]
-    assert "gone kernels: head_dim 64; " in text and "- gone kernels: head_dim 64; " in markdown
-    assert content["also_changed"] == content["sections"] == []
-    few = tmp_path / "few.sched"
-    few.write_text(
-        (tmp_path / "after.sched").read_text().replace("q in {broadcast, jagged}", "q broadcast")
-    )
-    content, text, _ = of_kernels(tmp_path, *DEEPER, before=few)
-    assert len(content["new_kernels"]) == 6 and content["gone_kernels"] == []
-    assert {one["part"] for one in content["changes"]} == {"kernel"}
-
-
-def test_another_order_of_the_values_only_makes_another_first(tmp_path):
-    content, text, _ = of_kernels(tmp_path, r"dtype in .*", "dtype in {fp16, bf16}")
-    assert content["changes"] == [
-        {
-            "part": "kernel",
-            "name": "first kernel",
-            "words": "that with dtype bf16 -> that with dtype fp16",
-        },
-        {"part": "kernel", "name": "dtype", "words": "bf16 or fp16 -> fp16 or bf16"},
-    ]
-    assert content["sections"] == content["figures"] == content["also_changed"] == []
-    assert content["new_kernels"] == content["gone_kernels"] == []
-    assert "compared: the kernel with " in text and not content["same"]
-
-
-def test_kernels_without_a_value_in_common(tmp_path):
-    text = re.sub(r"dtype in .*", "dtype bf16", schedule_text("hopper/fwd"))
-    (tmp_path / "bf16.sched").write_text(text)
-    content, _, _ = of_kernels(
-        tmp_path, r"dtype in .*", "dtype fp16", before=tmp_path / "bf16.sched"
-    )
-    assert content["compared"] == "the first kernels, which have other values"
-    assert len(content["new_kernels"]) == len(content["gone_kernels"]) == 4
-
-
-@pytest.mark.parametrize("depth", ["0 if head_dim 64", "40 if head_dim 64", "4 if head_dim 32"])
-def test_a_kernel_that_is_refused_ends_the_comparison(tmp_path, depth):
-    file = tmp_path / "refused one.sched"
-    file.write_text(re.sub(DEEPER[0], rf"\1 ({depth})", schedule_text("hopper/fwd")))
-    for pair in (("hopper/fwd", file), (file, "hopper/fwd"), (file, file)):
-        done = jfagen("diff", *pair)
-        assert done.returncode == 1 and not done.stdout, depth
-        assert done.stderr.count("error[") == 1 and "refused one.sched:" in done.stderr
-
-
-def test_revisions_of_a_bundled_schedule_and_of_one_that_is_gone(repository):
-    done = [runner.invoke(app, ["diff", "fwd", "--rev", rev]) for rev in ("HEAD", "HEAD..HEAD")]
-    assert [one.exit_code for one in done] == [0, 0], done
-    assert done[1].stdout == "fwd.sched@HEAD: nothing changed\n"
-    (repository / "mine.sched").unlink()
-    done = jfagen("diff", "mine.sched", "--rev", "HEAD~1", cwd=repository)
-    assert done.returncode == 2 and "there is no schedule `mine.sched`" in done.stderr
 
 
 def test_a_comparison_is_quick(tmp_path, capsys):

@@ -247,7 +247,7 @@ def own_names(document):
         ("|attention.forward", "is a name of the algorithm's"),
         ("bf16[|m, d]\n  smem kv", "`m` is a dimension of the algorithm's"),
         ("bf16[n, |d]  depth", "`d` is a dimension of the algorithm's"),
-        ("smem |q[g]", "add `holds q` first"),
+        ("smem |q[g]", "say `holds q` first"),
         ("|persistent", "there is no name here"),
         ("warps 1|6", "there is no name here"),
     ],

@@ -19,11 +19,11 @@ from jfagen.diagnostics import (
     SourceFile,
     below,
     carried_out,
-    choice,
     count,
     drop,
     inside,
     moved,
+    only_choice,
     phrase,
     put,
     removal,
@@ -132,7 +132,7 @@ def test_fixes_of_damaged_schedules_can_be_carried_out(seed):
         words = re.findall(r"\s+|#.*|[\w.]+|.", schedule_text(name))
         for _ in range(random.randint(1, 3)):
             one, other = (random.randrange(len(words)) for _ in range(2))
-            damage = random.choice(("drop", "repeat", "swap"))
+            damage = random.only_choice(("drop", "repeat", "swap"))
             if damage == "drop":
                 del words[one]
             elif damage == "repeat":
@@ -246,8 +246,8 @@ def test_a_number_is_replaced_or_written():
 
 def test_a_choice_of_several_is_no_fix():
     span = span_in("a", "a")
-    assert isinstance(choice("write b", span, ["b"]), Fix)
-    assert not isinstance(choice("write b or c", span, ["b", "c"]), Fix)
+    assert isinstance(only_choice("write b", span, ["b"]), Fix)
+    assert not isinstance(only_choice("write b or c", span, ["b", "c"]), Fix)
 
 
 def test_a_fix_is_its_words():

@@ -208,7 +208,7 @@ def test_an_editor_with_snippets_gets_places_to_fill_in(editor, uri):
     items = {one["label"]: one for one in editor.at("completion", uri, place(text, "|role mma"))}
     assert items["role"]["insertTextFormat"] == 2
     assert items["role"]["textEdit"]["newText"].startswith("role ${1:name} {")
-    assert items["problem" if "problem" in items else "loop"]["insertTextFormat"] == 1
+    assert items["problem"]["insertTextFormat"] == 1
     items = editor.at("completion", uri, place(text, "{ |rescale[g]"))
     (item,) = [one for one in items if one["label"] == "rescale"]
     assert (item["textEdit"]["newText"], item["insertTextFormat"]) == ("rescale[g][i]", 1)

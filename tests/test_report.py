@@ -58,7 +58,8 @@ def test_barriers_lead_downwards_and_lanes_are_orders(name):
     shown = timeline(compiled(name))
     for arrow in shown.arrows:
         first, second = shown.boxes[arrow.first], shown.boxes[arrow.second]
-        assert first.top < second.done, arrow
+        assert first.top < arrow.leaves <= arrow.reaches < second.done, arrow
+        assert arrow.leaves <= first.done and second.top <= arrow.reaches, arrow
     for lane in range(len(shown.lanes)):
         tops = [box.top for box in shown.boxes if box.lane == lane]
         assert tops == sorted(tops) and len(set(tops)) == len(tops)

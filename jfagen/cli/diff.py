@@ -14,8 +14,8 @@ import typer
 from ..diagnostics import CompileError, Diagnostic, SourceFile
 from ..driver import NoSuchSchedule, find_schedule, shown_path
 from ..review import Comparison, Facts, compare, facts_of
-from ..review.choice import as_offered, with_choice
 from ..review.forms import as_json, as_markdown, as_text
+from ..review.other_kernels import as_offered, with_others
 from ..review.revision import NoSuchRevision, source_at
 from ..review.versions import Kernel, Key, choose, compiled_under, kernels_of, neutral_name
 from .compile import fail, progress
@@ -74,11 +74,16 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
             shown = (str(first), str(second))
         return SourceFile.from_path(first, shown[0]), SourceFile.from_path(second, shown[1])
     path = _file_of(before, rev)
-    old, dots, new = (rev or "HEAD").partition("..")
+    old, dots, new = (rev or "").partition("..")
+    if new.startswith("."):
+        ended = wrong_call("`--rev` takes two dots: the file as it was at both is compared")
+        typer.echo(f"help: write `--rev {old}..{new.lstrip('.')}`", err=True)
+        raise ended
+    old, new = old or "HEAD", new or "HEAD"
     try:
         was = source_at(path, old, f"{path.name}@{old}")
         if dots:
-            return was, source_at(path, new or "HEAD", f"{path.name}@{new or 'HEAD'}")
+            return was, source_at(path, new, f"{path.name}@{new}")
     except NoSuchRevision as error:
         ended = wrong_call(error.message)
         typer.echo("help: name a second schedule, or a revision that has this file", err=True)
@@ -100,20 +105,20 @@ def _found(before: SourceFile, after: SourceFile, measure: bool) -> Comparison:
     """Compare what two texts make, both under one name: comments name the file."""
     name = neutral_name(after.path)
     kernels = _both_kernels(before, after, name)
-    choice = choose(*kernels)
-    chosen = [
+    chosen = choose(*kernels)
+    shown = [
         list(kernels_of_one.values())[number]
-        for kernels_of_one, number in zip(kernels, (choice.before, choice.after), strict=True)
+        for kernels_of_one, number in zip(kernels, (chosen.before, chosen.after), strict=True)
     ]
-    plain = chosen[0].instance.suffix != chosen[1].instance.suffix
-    if choice.differ:
-        jobs = ((before, name, choice.before, plain), (after, name, choice.after, plain))
+    plain = shown[0].instance.suffix != shown[1].instance.suffix
+    if chosen.differ:
+        jobs = ((before, name, chosen.before, plain), (after, name, chosen.after, plain))
         facts = _both_facts(*jobs)
     else:
-        same = facts_of(compiled_under(after, name, choice.after, plain), after.path)
-        facts = (as_offered(same, chosen[0], before.path), same)
-    found = compare(*facts, _both_measured(*facts) if measure and choice.differ else ({}, {}))
-    return with_choice(found, choice)
+        same = facts_of(compiled_under(after, name, chosen.after, plain), after.path)
+        facts = (as_offered(same, shown[0], before.path), same)
+    found = compare(*facts, _both_measured(*facts) if measure and chosen.differ else ({}, {}))
+    return with_others(found, chosen)
 
 
 def _both_kernels(

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from ..emit import text_digest, written_digest
 
+#: Of a new file: everybody may read it.
+_MODE = 0o644
+
 
 class State(StrEnum):
     """What lies at the place of a generated file."""
@@ -79,7 +82,10 @@ def write_all(outputs: list[Output]) -> list[Output]:
 
 
 def replace_all(contents: Iterable[tuple[Path, bytes]]) -> None:
-    """Write files, their folders too; none is replaced before all are on the disk."""
+    """Write files, their folders too; none is replaced before all are on the disk.
+
+    A file that is there keeps its mode.
+    """
     pending: list[tuple[Path, Path]] = []
     try:
         for given, content in contents:
@@ -89,7 +95,7 @@ def replace_all(contents: Iterable[tuple[Path, bytes]]) -> None:
             pending.append((Path(name), path))
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            Path(name).chmod(0o644)
+            Path(name).chmod(path.stat().st_mode if path.exists() else _MODE)
         for temporary, path in pending:
             temporary.replace(path)
     finally:

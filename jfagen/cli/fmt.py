@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import os
-import shutil
+import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,8 @@ import typer
 
 from ..diagnostics import CompileError, Diagnostic, SourceFile, render_all
 from ..syntax import format_schedule
+from .files import replace_all
+from .streams import colored
 
 _WRONG_SCHEDULE, _WRONG_CALL = 1, 2
 _STDIN = "-"
@@ -56,10 +56,13 @@ def fmt_command(
         for one in changed:
             typer.echo(f"{one.shown} would change", err=True)
         if names := [one.shown for one in changed if one.path is not None]:
-            typer.echo(f"run `jfagen fmt {' '.join(names)}`", err=True)
+            typer.echo(f"run `{shlex.join(['jfagen', 'fmt', *names])}`", err=True)
     if check or diff:
         raise typer.Exit(_WRONG_SCHEDULE if changed else 0)
-    _write_all([one for one in changed if one.path is not None])
+    try:
+        replace_all((one.path, one.new) for one in changed if one.path is not None)
+    except OSError as error:
+        _refuse(f"cannot write: {_reason(error)}")
     for one in formatted:
         if one.path is None:
             typer.echo(one.new, nl=False)
@@ -83,8 +86,7 @@ def _format_all(files: Sequence[str]) -> list[_Formatted]:
         else:
             formatted.append(_Formatted(shown=shown, path=path, old=data, new=text.encode()))
     if found:
-        color = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-        typer.echo(render_all(found, color=color), err=True)
+        typer.echo(render_all(found, color=colored(sys.stderr)), err=True)
         raise typer.Exit(_WRONG_SCHEDULE)
     return formatted
 
@@ -105,27 +107,6 @@ def _diff(one: _Formatted) -> str:
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
-
-
-def _write_all(changed: Sequence[_Formatted]) -> None:
-    """Replace every file; none is replaced before the new text of each is on the disk."""
-    pending: list[tuple[Path, Path]] = []
-    try:
-        for one in changed:
-            if one.path is not None:
-                target = one.path.resolve()
-                handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-                pending.append((Path(name), target))
-                with os.fdopen(handle, "wb") as file:
-                    file.write(one.new)
-                shutil.copymode(target, name)
-        for temporary, target in pending:
-            temporary.replace(target)
-    except OSError as error:
-        _refuse(f"cannot write: {_reason(error)}")
-    finally:
-        for temporary, _ in pending:
-            temporary.unlink(missing_ok=True)
 
 
 def _reason(error: OSError) -> str:

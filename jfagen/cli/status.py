@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..driver import Compiled
+from ..explain import memory_figures
 from ..proof.resources import CAPTURE_BYTES
 
 _MARGIN = 14
@@ -43,15 +44,15 @@ def _line(word: str, text: str) -> str:
 
 def _resource_lines(compiled: Compiled) -> list[str]:
     program, resources = compiled.program, compiled.resources
-    added = f"and up to {CAPTURE_BYTES} that the toolchain adds"
+    memory = memory_figures(compiled)
+    memory["SMEM"] += f", and up to {CAPTURE_BYTES} that the toolchain adds"
     roles = ", ".join(
         f"{role.name} {f'{role.replicas} x ' if role.replicas > 1 else ''}"
         f"{resources.registers[role.name]}{' (what is left)' if role.default else ''}"
         for role in program.roles
     )
     return [
-        _line("SMEM", f"{resources.smem_bytes:,} of {program.target.smem_bytes:,} bytes, {added}"),
-        _line("TMEM", f"{resources.tmem_columns} of {program.target.tmem_columns} columns"),
+        *(_line(name, words) for name, words in memory.items()),
         _line("registers", roles),
         _line("threads", str(resources.threads)),
         _line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def write(span: Span, text: str) -> Fix:
     return put(f"write `{text}`", span, text)
 
 
-def choice(words: str, span: Span, texts: Sequence[str]) -> str:
+def only_choice(words: str, span: Span, texts: Sequence[str]) -> str:
     """Return the help `words` on what may stand at `span`: a fix if only one text may."""
     return put(words, span, texts[0]) if len(texts) == 1 else words
 
@@ -112,7 +113,9 @@ def without(words: str, item: Span, items: Sequence[Span]) -> Fix:
 
 def phrase(word: str, value: Span) -> Span:
     """Return the place of `word value`, where by the grammar `word` stands before the value."""
-    return value.source.span(value.source.text.rindex(word, 0, value.start), value.end)
+    before = value.source.text[: value.start]
+    code = re.sub("#.*", lambda comment: " " * len(comment[0]), before)
+    return value.source.span(code.rindex(word), value.end)
 
 
 def removal(span: Span) -> Edit:

@@ -13,11 +13,14 @@ from ..semantics.staging import MOST_HELD, SLICE_COLUMNS
 from ..syntax.expect import Expected, expected_at
 from ..syntax.names import Kind
 from ..syntax.tokens import Piece
+from ..target import FEWEST_REGISTERS, REGISTER_STEP, TARGETS
 from .document import Document
 from .words import MEANINGS, NOT_BUILT, SNIPPETS
 
 #: Numbers that are offered where more are legal.
-_DEPTHS, _SLICES, _REGISTERS = range(1, 5), (1, 2, 4, 8), range(24, 241, 8)
+_DEPTHS, _SLICES = range(1, 5), (1, 2, 4, 8)
+_MOST_REGISTERS = max(target.registers_per_thread for target in TARGETS.values())
+_REGISTERS = range(FEWEST_REGISTERS, _MOST_REGISTERS + 1, REGISTER_STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class _Place:
             case "VALUE_NAME":
                 yield from self.values()
             case "SYMBOL_NAME" | "GROUP_NAME":
-                yield from self.symbols(terminal)
+                yield from self.symbols()
 
     def numbers(self) -> Sequence[int]:
         """Return the numbers that are legal here, or the small ones of very many."""
@@ -210,7 +213,7 @@ class _Place:
         for value in self.algorithm.values:
             yield Choice(value.name, Kind.VALUE, f"[{', '.join(value.dims)}]")
 
-    def symbols(self, terminal: str) -> Iterator[Choice]:
+    def symbols(self) -> Iterator[Choice]:
         """Yield symbols of dimensions, of groups and of the loop."""
         declared = self.declared(Kind.SYMBOL)
         extents = list(self.algorithm.extents) if self.algorithm else []

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from ..algorithm import Algorithm, Mode, Op
 from ..diagnostics import Span, quoted
 from ..driver import Compiled
-from ..emit import span_text
-from ..explain import overlap_topic
+from ..emit import place_words
+from ..explain import memory_figures, overlap_topic
 from ..explain.lifetimes import lifetimes, role_lines
-from ..semantics.program import Buffer, Program, leaves
+from ..semantics.program import Buffer, Program
+from ..semantics.regions import leaves
 from ..syntax.names import Kind, Occurrence
 from ..types import Storage
 from .completion import op_words
@@ -48,7 +49,7 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
         case Kind.OP:
             yield from _op_lines(name.text, program, algorithm, compiled)
         case Kind.BUFFER | Kind.VALUE:
-            yield from _buffer_lines(name.text, program, algorithm, compiled)
+            yield from _buffer_lines(name, program, algorithm, compiled)
         case Kind.ROLE if program is not None:
             yield from _role_lines(name.text, program, compiled)
         case Kind.REGION if program is not None:
@@ -71,10 +72,9 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
 def _op_lines(
     name: str, program: Program | None, algorithm: Algorithm | None, compiled: Compiled | None
 ) -> Iterator[str]:
-    op = next((one for one in algorithm.ops if one.name == name), None) if algorithm else None
+    op, role = _op_of(name, program, algorithm)
     if op is None:
         return
-    role = _role_of(op, program)
     yield f"op `{op.name}`: {op_words(op)}{f', in role `{role}`' if role else ''}"
     for mode, word in _MODES.items():
         values = dict.fromkeys(one.value for one in op.accesses() if one.mode is mode)
@@ -89,13 +89,20 @@ def _op_lines(
     yield from _channel_lines(op.name, compiled)
 
 
-def _role_of(op: Op, program: Program | None) -> str | None:
-    programs = program.role_programs if program else ()
-    return next((p.role.name for p in programs for use in p.uses() if use.op is op), None)
+def _op_of(
+    name: str, program: Program | None, algorithm: Algorithm | None
+) -> tuple[Op | None, str | None]:
+    """Return an op as the schedule has it, which may be in another form, and its role."""
+    for role_program in program.role_programs if program else ():
+        for use in role_program.uses():
+            if use.op.name == name:
+                return use.op, role_program.role.name
+    ops = algorithm.ops if algorithm else ()
+    return next((op for op in ops if op.name == name), None), None
 
 
 def _held(value: str, program: Program | None) -> str:
-    buffer = _buffer_of(value, program)
+    buffer = _holder(value, program)
     return value if buffer is None or buffer.name == value else f"{value} in {buffer.name}"
 
 
@@ -110,15 +117,17 @@ def _channel_lines(op: str, compiled: Compiled | None) -> Iterator[str]:
 
 
 def _buffer_lines(
-    name: str, program: Program | None, algorithm: Algorithm | None, compiled: Compiled | None
+    name: Occurrence,
+    program: Program | None,
+    algorithm: Algorithm | None,
+    compiled: Compiled | None,
 ) -> Iterator[str]:
     buffer = _buffer_of(name, program)
     if program is None or buffer is None:
-        value = (
-            next((one for one in algorithm.values if one.name == name), None) if algorithm else None
-        )
+        values = algorithm.values if algorithm else ()
+        value = next((one for one in values if one.name == name.text), None)
         if value is not None:
-            yield f"value `{name}`: [{', '.join(value.dims)}], new in every {value.space}"
+            yield f"value `{name.text}`: [{', '.join(value.dims)}], new in every {value.space}"
         return
     yield f"`{buffer.name}`: {_size(buffer)}{_place(buffer, compiled)}"
     for lifetime in lifetimes(program, buffer):
@@ -129,11 +138,17 @@ def _buffer_lines(
         yield _code(overlap_topic(compiled, buffer.name).split("\n"))
 
 
-def _buffer_of(name: str, program: Program | None) -> Buffer | None:
-    for buffer in program.buffers if program else ():
-        if name == buffer.name or name in buffer.holds:
-            return buffer
-    return None
+def _buffer_of(name: Occurrence, program: Program | None) -> Buffer | None:
+    """Return the buffer of that name, or the one that holds the value of that name."""
+    if name.kind is Kind.VALUE:
+        return _holder(name.text, program)
+    buffers = program.buffers if program else ()
+    return next((buffer for buffer in buffers if buffer.name == name.text), None)
+
+
+def _holder(value: str, program: Program | None) -> Buffer | None:
+    buffers = program.buffers if program else ()
+    return next((buffer for buffer in buffers if value in buffer.holds), None)
 
 
 def _size(buffer: Buffer) -> str:
@@ -150,12 +165,8 @@ def _size(buffer: Buffer) -> str:
 
 def _place(buffer: Buffer, compiled: Compiled | None) -> str:
     """Return where the first slot lies, in words; empty as long as it is not known."""
-    extent = compiled.placement.layout.extents.get(buffer.name) if compiled else None
-    if compiled is None or extent is None:
-        return ""
-    first = compiled.placement.first[extent.root]
-    where = span_text(first + extent.start, first + extent.stop)
-    return f"; its first slot: {_UNIT[buffer.storage]} {where}"
+    where = place_words(compiled.placement, buffer.name) if compiled else ""
+    return f"; its first slot: {_UNIT[buffer.storage]} {where}" if where else ""
 
 
 def _role_lines(name: str, program: Program, compiled: Compiled | None) -> Iterator[str]:
@@ -187,12 +198,9 @@ def _symbol_lines(name: str, document: Document) -> Iterator[str]:
 
 
 def _kernel_lines(compiled: Compiled) -> Iterator[str]:
-    resources, target = compiled.resources, compiled.program.target
     yield _code(f"{rule}: {one.word}" for rule, one in compiled.proof.verdicts.items())
-    yield (
-        f"SMEM {resources.smem_bytes:,} of {target.smem_bytes:,} bytes, TMEM "
-        f"{resources.tmem_columns} of {target.tmem_columns} columns, {resources.barriers} barriers"
-    )
+    figures = [f"{name} {words}" for name, words in memory_figures(compiled).items()]
+    yield ", ".join([*figures, f"{compiled.resources.barriers} barriers"])
 
 
 def _code(lines: Iterable[str]) -> str:

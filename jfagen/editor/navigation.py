@@ -92,8 +92,11 @@ def renamable_at(document: Document, offset: int) -> Occurrence:
     """Return the name at `offset` if the schedule chose it.
 
     Raises:
-        Unnameable: it is the algorithm's or the language's, or nothing is there.
+        Unnameable: it is the algorithm's or the language's, nothing is there, or the text cannot
+            be read to its end: then not every use of a name is known.
     """
+    if document.reading.diagnostics:
+        raise Unnameable("the text has a mistake that hides what it says: mend that first")
     name = document.name_at(offset)
     if name is None:
         raise Unnameable("there is no name here")
@@ -102,7 +105,7 @@ def renamable_at(document: Document, offset: int) -> Occurrence:
     if name.kind is Kind.SYMBOL and document.algorithm and name.text in _dims(document):
         raise Unnameable(f"`{name.text}` is a dimension of the algorithm's")
     if name.kind is Kind.BUFFER and _is_value(document, name.text):
-        raise Unnameable(f"`{name.text}` is named by its value: add `holds {name.text}` first")
+        raise Unnameable(f"`{name.text}` is named by its value: say `holds {name.text}` first")
     return name
 
 
@@ -112,12 +115,11 @@ def _dims(document: Document) -> set[str]:
 
 
 def _is_value(document: Document, name: str) -> bool:
-    """Whether a buffer holds the value of its own name because it says nothing else."""
-    program = document.program
-    if program is None:
-        known = document.algorithm
-        return known is not None and any(one.name == name for one in known.values)
-    return any(one.name == name == one.holds[0] and len(one.holds) == 1 for one in program.buffers)
+    """Return whether a buffer holds the value of its own name because it says nothing else."""
+    known, schedule = document.algorithm, document.reading.schedule
+    silent = [buffer for buffer in (schedule.buffers if schedule else ()) if not buffer.holds]
+    declared = {one.name.text for buffer in silent for one in buffer.names}
+    return name in declared and known is not None and name in {one.name for one in known.values}
 
 
 def renamed(document: Document, offset: int, new: str) -> tuple[Edit, ...]:

@@ -76,13 +76,13 @@ class ScheduleServer(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__("jfagen", __version__, lsp.TextDocumentSyncKind.Full)
-        sys.setswitchinterval(SWITCH_INTERVAL)
         self.sessions: dict[str, Session] = {}
         self.is_asked_to_end = False
         self._prover = ThreadPoolExecutor(1, "prove")
 
     def serve(self) -> int:
         """Serve standard input and output until the client ends it; return the exit code."""
+        sys.setswitchinterval(SWITCH_INTERVAL)
         logging.getLogger("pygls.protocol.json_rpc").addFilter(_is_news)
         # The protocol has the output to itself, and closes it at the end.
         with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output, redirect_stdout(sys.stderr):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..explain import memory_figures
 from .session import Session
 
 
@@ -17,11 +18,8 @@ def status_line(session: Session) -> str:
         return "checked; proving"
     words = Counter(verdict.word for verdict in compiled.proof.verdicts.values())
     rules = ", ".join(f"{number} rule{'s' * (number > 1)} {word}" for word, number in words.items())
-    resources, target = compiled.resources, compiled.program.target
-    figures = [f"SMEM {resources.smem_bytes:,} of {target.smem_bytes:,} bytes"]
-    if target.tmem_columns:
-        figures.append(f"TMEM {resources.tmem_columns} of {target.tmem_columns} columns")
-    figures.append(f"{resources.barriers} barriers")
+    figures = [f"{name} {words}" for name, words in memory_figures(compiled).items()]
+    figures.append(f"{compiled.resources.barriers} barriers")
     kernels = compiled.instance.kernels
     if kernels > 1:
         figures.append(f"{len(session.kernels)} of {kernels} kernels")

@@ -11,7 +11,7 @@ from .tables import (
     memory_map,
     number_words,
     phase_words,
-    span_text,
+    place_words,
 )
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "memory_map",
     "number_words",
     "phase_words",
-    "span_text",
+    "place_words",
     "text_digest",
     "written_digest",
 ]

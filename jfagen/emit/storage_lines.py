@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ..passes.channels import Arrival, SyncPlan
 from ..passes.placement import Placement
 from ..proof.resources import rendezvous_barriers
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Program, leaves
+from ..semantics.program import Buffer, Program
+from ..semantics.regions import Arrangement, Beside, Leaf, leaves
 from ..target import WARP_THREADS
 from ..types import Storage
 from .names import (

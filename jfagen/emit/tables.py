@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
 from ..passes.placement import Placement
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Leaf, Program, leaves
+from ..semantics.program import Program
+from ..semantics.regions import Arrangement, Beside, Leaf, leaves
 from ..types import Storage
 
 #: The widest line of a table; kernels move it in by four.
@@ -55,6 +56,15 @@ def memory_map(program: Program, placement: Placement, storage: Storage) -> list
                 text = _tree_text(program, placement, tree, first, index)
                 rows.append([span_text(first, first + size), text])
     return aligned(rows) if rows else []
+
+
+def place_words(placement: Placement, buffer: str) -> str:
+    """Return the columns or bytes of a buffer's first slot; empty if it is in registers."""
+    extent = placement.layout.extents.get(buffer)
+    if extent is None:
+        return ""
+    first = placement.first[extent.root]
+    return span_text(first + extent.start, first + extent.stop)
 
 
 def _tree_text(

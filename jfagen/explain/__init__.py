@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .dependences import dependence_topic
+from .figures import memory_figures
 from .overlaps import overlap_topic, overlaps_topic
 from .rules import rule_ids, rule_page
 from .tables import barrier_topic, smem_topic, tmem_topic
@@ -22,4 +23,4 @@ TOPICS: dict[str, Callable[[Compiled], str]] = {
     "overlaps": overlaps_topic,
 }
 
-__all__ = ["TOPICS", "overlap_topic", "rule_ids", "rule_page"]
+__all__ = ["TOPICS", "memory_figures", "overlap_topic", "rule_ids", "rule_page"]

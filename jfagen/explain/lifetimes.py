@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..algorithm import Mode, Op, Space
+from ..algorithm import Mode, Space
 from ..diagnostics import quoted
 from ..semantics.program import Buffer, OpUse, Program, RoleProgram
 
@@ -34,53 +33,50 @@ class Lifetime:
     Attributes:
         value: its name.
         space: whether it is new in every tile or in every step.
-        uses: in the algorithm's order: the first one makes it, the last one is its end.
+        maker: what makes it; None if nothing of the schedule does.
+        uses: in the algorithm's order.
     """
 
     value: str
     space: Space
+    maker: Use | None
     uses: tuple[Use, ...]
 
     @property
     def words(self) -> str:
         """Return from where to where it lives."""
         each = "each tile" if self.space is Space.TILE else "each step"
-        if not self.uses:
+        if self.maker is None:
             return f"`{self.value}` is new in {each}"
-        first = self.uses[0]
         last = next((use for use in reversed(self.uses) if use.mode is Mode.READ), self.uses[-1])
-        later = first.offset - last.offset
-        after = {0: "", 1: ", a step later"}.get(later, f", {later} steps later")
-        return f"`{self.value}` lives from `{first.op}` to `{last.op}` in {each}{after}"
+        # What lives for a tile ends with its last step, whatever runs ahead.
+        later = self.maker.offset - last.offset if self.space is Space.STEP else 0
+        after = {1: ", a step later"}.get(later, f", {later} steps later") if later > 0 else ""
+        return f"`{self.value}` lives from `{self.maker.op}` to `{last.op}` in {each}{after}"
 
 
 def lifetimes(program: Program, buffer: Buffer) -> tuple[Lifetime, ...]:
     """Return the lifetime of each value that a buffer holds."""
-    return tuple(
-        Lifetime(value, program.algorithm.value(value).space, tuple(_uses(program, value)))
-        for value in buffer.holds
-    )
+    return tuple(_lifetime(program, value) for value in buffer.holds)
 
 
-def _uses(program: Program, value: str) -> Iterator[Use]:
+def _lifetime(program: Program, value: str) -> Lifetime:
     placed: dict[str, list[tuple[OpUse, RoleProgram]]] = {}
     for role_program in program.role_programs:
         for use in role_program.uses():
             placed.setdefault(use.op.name, []).append((use, role_program))
 
-    def begins(op: Op) -> int:
-        return min((a.first_step for a in op.accesses() if a.value == value), default=0)
-
-    # An op that leaves the first step alone does not make the value.
-    for op in sorted(program.algorithm.ops, key=begins):
+    found: list[tuple[int, Use]] = []
+    for op in program.algorithm.ops:
         accesses = [access for access in op.accesses() if access.value == value]
         for use, role_program in placed.get(op.name, ()) if accesses else ():
-            yield Use(op_text(use), role_program.role.name, accesses[-1].mode, use.offset)
-
-
-def op_text(use: OpUse) -> str:
-    """Return the op and its indices as the schedule writes them, without its slices."""
-    return use.span.text.split(" in ")[0]
+            role = role_program.role.name
+            begins = min(access.first_step for access in accesses)
+            found.append((begins, Use(use.span.text, role, accesses[-1].mode, use.offset)))
+    # An op that leaves the first step alone does not make the value.
+    maker = min(found, key=lambda one: one[0], default=(0, None))[1]
+    space = program.algorithm.value(value).space
+    return Lifetime(value, space, maker, tuple(use for _, use in found))
 
 
 def role_lines(role_program: RoleProgram) -> list[str]:
@@ -90,4 +86,6 @@ def role_lines(role_program: RoleProgram) -> list[str]:
         ("every step", role_program.loop),
         ("after the loop", role_program.after),
     )
-    return [f"{when}: {quoted(map(op_text, uses), 'then')}" for when, uses in parts if uses]
+    return [
+        f"{when}: {quoted((use.span.text for use in uses), 'then')}" for when, uses in parts if uses
+    ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ..emit import span_text
+from ..emit import place_words
 from ..passes.dependences import Dependence, find_dependences
 from ..passes.needed import trip_counts
 from ..proof.realize import realize
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 
 def overlaps_topic(compiled: Compiled) -> str:
     """Return the certificates of all overlaps."""
-    extents = compiled.placement.layout.extents
-    pairs = [
-        (one, other)
-        for one, other in combinations(extents, 2)
-        if extents[one].overlaps(extents[other])
-    ]
+    pairs = compiled.placement.layout.overlapping()
     if not pairs:
         return "overlaps: none, every buffer has a place of its own"
     lines = [line for pair in pairs for line in certificate(compiled, *pair)]
@@ -39,8 +33,7 @@ def overlap_topic(compiled: Compiled, buffer: str) -> str:
     others = [name for name in extents if name != buffer and extents[name].overlaps(extent)]
     lines = [line for other in others for line in certificate(compiled, buffer, other)]
     unit = compiled.program.buffer(buffer).storage
-    first = compiled.placement.first[extent.root]
-    place = span_text(first + extent.start, first + extent.stop)
+    place = place_words(compiled.placement, buffer)
     title = f"{buffer}: {unit} {place} in its first slot, the place of `{extent.root}`"
     return titled(title, lines or ["shares its place with nothing"])
 

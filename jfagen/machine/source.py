@@ -7,7 +7,8 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-_SCHEDULE = re.compile(r"#.*?([\w./-]+\.sched:\d+)")
+from ..comments import place_in
+
 _ROLE = re.compile(r"#\s*([^\s:]+)")
 
 
@@ -44,9 +45,9 @@ def map_source(text: str, tree: ast.Module, filename: str) -> SourceMap:
                     names[line] = target.id
     lines = tuple(text.splitlines())
     found = [
-        (number, match.group(1))
+        (number, place)
         for number, line in enumerate(lines, start=1)
-        if (match := _SCHEDULE.search(line))
+        if (place := place_in(line)) is not None
     ]
     return SourceMap(
         filename=filename,

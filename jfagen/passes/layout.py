@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
+from ..semantics.program import Buffer, Program
+from ..semantics.regions import Arrangement, Beside, Leaf, Over, leaves
 from ..types import Storage
 
 
@@ -40,6 +42,14 @@ class Layout:
     trees: tuple[Arrangement, ...]
     extents: dict[str, Extent]
     sizes: dict[str, int]
+
+    def overlapping(self) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of buffers that share memory, in the order in which they are placed."""
+        return tuple(
+            (one, other)
+            for one, other in combinations(self.extents, 2)
+            if self.extents[one].overlaps(self.extents[other])
+        )
 
     def slice_range(self, buffer: Buffer, piece: int) -> tuple[int, int]:
         """Return the range of one column slice, or of all of them for -1."""

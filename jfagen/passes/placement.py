@@ -14,7 +14,8 @@ from itertools import combinations
 
 from ..graph.intervals import first_fit
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Buffer, Leaf, Over, Program, leaves
+from ..semantics.program import Buffer, Program
+from ..semantics.regions import Arrangement, Beside, Leaf, Over, leaves
 from ..target import Target
 from ..types import Storage
 from .layout import Layout, make_layout

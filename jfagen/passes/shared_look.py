@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..planning import Plan, Unrolled, unroll
-from ..semantics.program import Arrangement, leaves
+from ..semantics.regions import Arrangement, leaves
 from .dependences import Dependences, Instance, dependences_on, in_sequence
 from .layout import Layout
 

@@ -21,7 +21,8 @@ from ..diagnostics import (
 from ..passes.needed import Illegal, needed_families
 from ..passes.placement import Placement, copies, place
 from ..planning import make_plan
-from ..semantics.program import Buffer, Leaf, OpUse, Over, Program, Region, Role, leaves
+from ..semantics.program import Buffer, OpUse, Program, Role
+from ..semantics.regions import Leaf, Over, Region, leaves
 from ..target import WARPS_PER_GROUP, default_role_registers
 from ..types import Storage
 from .register_tiles import needed_registers

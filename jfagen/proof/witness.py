@@ -8,7 +8,8 @@ from ..passes.dependences import Clobber
 from ..passes.layout import size_in
 from ..passes.needed import Illegal
 from ..planning import Event, EventKind, Plan, Touch
-from ..semantics.program import OpUse, Region, leaves
+from ..semantics.program import OpUse
+from ..semantics.regions import Region, leaves
 from .cycle import order_cycle
 from .realize import Realized
 

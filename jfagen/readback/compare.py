@@ -22,7 +22,8 @@ from ..emit.names import text_shape, tiles_name
 from ..passes.channels import SyncPlan
 from ..passes.placement import Placement, copies
 from ..planning import Plan
-from ..semantics.program import Arrangement, Beside, Leaf, Program, leaves
+from ..semantics.program import Program
+from ..semantics.regions import Arrangement, Beside, Leaf, leaves
 from ..types import Storage
 from .expected import ExpectedTrace, expected_barriers
 from .trace import Action, ActionKind, Region, Trace

@@ -101,12 +101,12 @@ def _box(index: int, box: Box, lane: float) -> Iterator[Rect]:
 
 
 def _curve(timeline: Timeline, arrow: Arrow, lane: float) -> Iterator[Path]:
-    """Yield the curve of a barrier, from the end of one op to the beginning of another."""
+    """Yield the curve of a barrier, from the signal in one op to the wait in another."""
     first, second = timeline.boxes[arrow.first], timeline.boxes[arrow.second]
     right = first.lane < second.lane
     start = MARGIN + first.lane * lane + (lane - _GAP + 4 if right else 4)
     end = MARGIN + second.lane * lane + (4 if right else lane - _GAP + 4)
-    y, to = HEAD + first.done * ROW - 3, HEAD + second.top * ROW + 5
+    y, to = HEAD + arrow.leaves * ROW - 3, HEAD + arrow.reaches * ROW + 5
     bend = 26 if right else -26
     data = f"M{start:g} {y:g}C{start + bend:g} {y:g} {end - bend:g} {to:g} {end:g} {to:g}"
     ends = {"first": f"op{arrow.first}", "second": f"op{arrow.second}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import combinations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -104,13 +103,11 @@ def _text(name: str) -> str:
 
 def _certificates(compiled: Compiled) -> dict[str, list[tuple[str, list[str]]]]:
     """Return for each memory the pairs that overlap, with what orders their accesses."""
-    extents = compiled.placement.layout.extents
     found: dict[str, list[tuple[str, list[str]]]] = {"tmem": [], "smem": []}
-    for one, other in combinations(extents, 2):
-        if extents[one].overlaps(extents[other]):
-            head, *lines = certificate(compiled, one, other)
-            storage = str(compiled.program.buffer(one).storage)
-            found[storage].append((head, [line.strip() for line in lines]))
+    for one, other in compiled.placement.layout.overlapping():
+        head, *lines = certificate(compiled, one, other)
+        storage = str(compiled.program.buffer(one).storage)
+        found[storage].append((head, [line.strip() for line in lines]))
     return found
 
 

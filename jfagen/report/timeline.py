@@ -13,8 +13,8 @@ from enum import StrEnum
 
 from ..algorithm import Engine
 from ..driver import Compiled
-from ..explain.lifetimes import op_text
 from ..graph.levels import levels
+from ..passes.channels import ChannelKind
 from ..passes.dependences import Cells
 from ..planning import Actor, Event, EventKind
 from ..proof.realize import Realized, executes, realize
@@ -68,15 +68,19 @@ class Arrow:
 
     Attributes:
         channel: its name.
-        kind: what a phase means: `full`, `empty` or `after`.
+        kind: what a phase means.
         first: index of a box.
         second: index of another.
+        leaves: one past the level of the signal.
+        reaches: level of the wait.
     """
 
     channel: str
-    kind: str
+    kind: ChannelKind
     first: int
     second: int
+    leaves: int
+    reaches: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +204,7 @@ class _Builder:
         return Box(
             lane=lane,
             words=_words(use.op.name, self._shown(group), first.step),
-            source=op_text(use),
+            source=use.span.text,
             line=use.span.line,
             phase=self._phase(use, first),
             engine=use.op.engine,
@@ -225,7 +229,7 @@ class _Builder:
         return Phase.TAIL if program.peel and max(steps) == self.steps - 1 else Phase.STEADY
 
     def arrows(self) -> tuple[Arrow, ...]:
-        """Return every barrier between two boxes once."""
+        """Return every signal of one box for which another waits."""
         channels = self.compiled.sync.channels
         found: dict[Arrow, None] = {}
         for waiting in self.realized.waits:
@@ -233,9 +237,10 @@ class _Builder:
                 continue
             channel = channels[waiting.completion[0]]
             for signal in self.realized.signals[waiting.completion]:
-                ends = self.box_of.get(signal), self.box_of.get(waiting.node)
-                if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-                    found[Arrow(channel.name, str(channel.kind), ends[0], ends[1])] = None
+                first, second = self.box_of.get(signal), self.box_of.get(waiting.node)
+                if first is not None and second is not None and first != second:
+                    rows = self.levels[signal] + 1, self.levels[waiting.node]
+                    found[Arrow(channel.name, channel.kind, first, second, *rows)] = None
         return tuple(found)
 
     def lives(self) -> Iterator[Life]:

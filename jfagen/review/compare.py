@@ -9,11 +9,8 @@ from .changes import Change, Comparison, Delta, Part
 from .facts import Facts
 from .kernel_lines import section_diffs
 from .memory_changes import buffer_changes, place_changes
-from .pairing import pair
+from .pairing import Pairing, pair
 from .role_changes import role_changes
-
-#: Settings that say where tiles and steps come from; all others are the kernel's.
-_TILES = ("start of the steps", "order of the tiles", "next tile", "asked for by")
 
 
 def compare(
@@ -30,7 +27,7 @@ def compare(
     """
     pairing = pair(before, after)
     changes = [
-        *_settings(before, after),
+        *_settings(before, after, pairing),
         *role_changes(before, after, pairing),
         *buffer_changes(before, after, pairing),
         *place_changes(before, after, pairing),
@@ -52,14 +49,16 @@ def compare(
     )
 
 
-def _settings(before: Facts, after: Facts) -> Iterator[Change]:
+def _settings(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
     if before.kernel != after.kernel:
         words = f"was called `{before.kernel}`"
         yield Change(part=Part.KERNEL, name=after.kernel, words=words)
-    for name, value in after.settings.items():
-        if (old := before.settings.get(name)) != value:
-            part = Part.TILES if name in _TILES else Part.KERNEL
-            yield Change(part=part, name=name, words=f"{old} -> {value}")
+    for part, new in after.settings.items():
+        old = before.settings[part]
+        for name in {**old, **new}:
+            was, value = (said.get(name, "nothing") for said in (old, new))
+            if pairing.translate(was) != value:
+                yield Change(part=part, name=name, words=f"{was} -> {value}")
 
 
 def _deltas(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Delta, ...]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ..emit import end_words, number_words, phase_words, span_text
+from ..diagnostics import quoted
+from ..emit import end_words, number_words, phase_words, place_words
+from ..passes.channels import ChannelKind
 from ..semantics.program import GroupRef, OpUse, Program, RoleProgram
+from ..semantics.regions import tree_words
 from ..types import Storage
+from .changes import Part
 
 if TYPE_CHECKING:
     from ..driver import Compiled
@@ -68,7 +71,7 @@ class BufferFact:
     """One buffer.
 
     Attributes:
-        storage: `SMEM`, `TMEM` or `registers`.
+        storage: the memory.
         tile: type and dimensions, for example `bf16[n, d]`.
         depth: slots of its ring.
         slices: in how many it is handed over.
@@ -78,7 +81,7 @@ class BufferFact:
     """
 
     name: str
-    storage: str
+    storage: Storage
     tile: str
     depth: int
     slices: int
@@ -110,7 +113,7 @@ class Facts:
     Attributes:
         title: how the schedule is called in headings.
         kernel: name of the kernel function.
-        settings: what the schedule says of the whole kernel, word by word.
+        settings: what the schedule says of the whole kernel, word by word, by what it is about.
         kernels: how many kernels the schedule makes; all else is of one of them.
         shares: pairs of buffers that lie over each other, sorted.
         resources: figure -> value, in the order of the status block.
@@ -120,7 +123,7 @@ class Facts:
 
     title: str
     kernel: str
-    settings: dict[str, str]
+    settings: dict[Part, dict[str, str]]
     kernels: int
     roles: tuple[RoleFact, ...]
     buffers: tuple[BufferFact, ...]
@@ -131,12 +134,10 @@ class Facts:
     text: str
 
 
-_STORAGES = {Storage.SMEM: "SMEM", Storage.TMEM: "TMEM", Storage.REG: "registers"}
-
-
 def facts_of(compiled: Compiled, title: str) -> Facts:
     """Return the facts of a compiled schedule."""
     program, resources = compiled.program, compiled.resources
+    shares = sorted((min(pair), max(pair)) for pair in compiled.placement.layout.overlapping())
     figures = {
         "SMEM, bytes": resources.smem_bytes,
         "TMEM, columns": resources.tmem_columns,
@@ -151,7 +152,7 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
         kernels=compiled.instance.kernels,
         roles=tuple(_role(rp, resources.registers) for rp in program.role_programs),
         buffers=tuple(_buffers(compiled)),
-        shares=tuple(_shares(compiled)),
+        shares=tuple(shares),
         channels=tuple(_channels(compiled)),
         resources=figures,
         verdicts={rule: verdict.word for rule, verdict in compiled.proof.verdicts.items()},
@@ -159,12 +160,14 @@ def facts_of(compiled: Compiled, title: str) -> Facts:
     )
 
 
-def settings_of(program: Program, offered: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def settings_of(
+    program: Program, offered: Mapping[str, tuple[str, ...]]
+) -> dict[Part, dict[str, str]]:
     """Return what a schedule says of the whole kernel, and the values that it offers."""
     problem, tile, tiles = program.problem, program.tile, program.tiles
     groups = f" in {tile.groups} groups" if tile.groups > 1 else ""
     by_groups = {"m": "", "n": "", tile.group_dim: groups}
-    said = {
+    kernel = {
         "algorithm": program.algorithm.name,
         "target": program.target.name,
         "head_dim": str(problem.head_dim),
@@ -173,12 +176,27 @@ def settings_of(program: Program, offered: Mapping[str, tuple[str, ...]]) -> dic
         "mask": problem.mask,
         "tile m": f"{tile.m}{by_groups['m']}",
         "tile n": f"{tile.n}{by_groups['n']}",
+    }
+    steps = {
         "start of the steps": "every CTA elsewhere" if program.staggered else "the first one",
         "order of the tiles": str(tiles.order).replace("_", " "),
         "next tile": str(tiles.next).replace("_", " "),
         "asked for by": tiles.asker or "nobody",
     }
-    return said | {name: " or ".join(values) for name, values in offered.items()}
+    return {
+        Part.KERNEL: kernel | {name: " or ".join(values) for name, values in offered.items()},
+        Part.PLACES: dict(_demands(program)),
+        Part.TILES: steps,
+    }
+
+
+def _demands(program: Program) -> Iterator[tuple[str, str]]:
+    """Yield what a schedule demands of where buffers lie."""
+    for region in program.regions:
+        yield f"region {region.name}", tree_words(region.tree)
+    for name, groups in (("apart", program.apart), ("together", program.together)):
+        if groups:
+            yield name, "; ".join(quoted((leaf.buffer for leaf in one), "and") for one in groups)
 
 
 def _role(role_program: RoleProgram, registers: dict[str, int]) -> RoleFact:
@@ -200,47 +218,39 @@ def _op(use: OpUse) -> OpFact:
     how: list[str] = []
     if use.staging is not None:
         held = f", the last {use.staging.hold} held" if use.staging.hold else ""
-        how.append(f"in {use.staging.pieces} slices through `{use.staging.buffer}`{held}")
+        slices = f"in {use.staging.pieces} slices" if use.staging.pieces > 1 else "whole"
+        how.append(f"{slices} through `{use.staging.buffer}`{held}")
     if use.turn >= 0:
         how.append(f"in turn {use.turn + 1}")
     if use.lands_with not in ("", use.op.name):
         how.append(f"on the barrier of `{use.lands_with}`")
-    how += [f"waits for `{name}`" for name, _ in use.settles]
+    how += [f"waits for `{name}`{_of_step(offset)}" for name, offset in use.settles]
     groups = () if use.group_ref is GroupRef.NONE else use.groups
     return OpFact(
         name=use.op.name, words=use.span.text, groups=groups, offset=use.offset, how=tuple(how)
     )
 
 
+def _of_step(offset: int) -> str:
+    """Return of which step a matmul is that a role waits for, unless it is that of the loop."""
+    if not offset:
+        return ""
+    steps = f"{abs(offset)} step{'s' * (abs(offset) > 1)}"
+    return f" of {steps} {'before' if offset < 0 else 'ahead'}"
+
+
 def _buffers(compiled: Compiled) -> Iterator[BufferFact]:
     for buffer in compiled.program.buffers:
         yield BufferFact(
             name=buffer.name,
-            storage=_STORAGES[buffer.storage],
+            storage=buffer.storage,
             tile=f"{buffer.dtype}[{', '.join(buffer.symbols)}]{' of each group' * buffer.grouped}",
             depth=buffer.depth,
             slices=buffer.slices,
             holds=buffer.holds,
-            place=_place(compiled, buffer.name),
+            place=place_words(compiled.placement, buffer.name),
             several=buffer.depth > 1 or (buffer.grouped and compiled.program.tile.groups > 1),
         )
-
-
-def _place(compiled: Compiled, name: str) -> str:
-    """Return the range that a buffer's first slot takes, counted from the first buffer."""
-    placement = compiled.placement
-    extent = placement.layout.extents.get(name)
-    if extent is None:
-        return ""
-    first = placement.first[extent.root]
-    return span_text(first + extent.start, first + extent.stop)
-
-
-def _shares(compiled: Compiled) -> Iterator[tuple[str, str]]:
-    extents = compiled.placement.layout.extents
-    for one, other in combinations(sorted(extents), 2):
-        if extents[one].overlaps(extents[other]):
-            yield one, other
 
 
 def _channels(compiled: Compiled) -> Iterator[ChannelFact]:
@@ -249,7 +259,7 @@ def _channels(compiled: Compiled) -> Iterator[ChannelFact]:
         held = [value for name in channel.buffers for value in program.buffer(name).holds]
         ops = [end.site.op for end in (*channel.signals, *channel.waits)]
         yield ChannelFact(
-            key=(str(channel.kind), *held, *(ops if str(channel.kind) == "after" else ())),
+            key=(str(channel.kind), *held, *(ops if channel.kind is ChannelKind.AFTER else ())),
             name=channel.name,
             number=number_words(channel),
             phase=phase_words(channel),

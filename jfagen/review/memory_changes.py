@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import quoted
+from ..types import Storage
 from .changes import Change, Part
 from .facts import BufferFact, Facts
 from .pairing import Pairing
+
+_MEMORIES = {Storage.SMEM: "SMEM", Storage.TMEM: "TMEM", Storage.REG: "registers"}
 
 
 def buffer_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
@@ -31,12 +34,12 @@ def buffer_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Ch
 def _words(buffer: BufferFact) -> str:
     ring = f", a ring of {buffer.depth}" if buffer.depth > 1 else ""
     slices = f", in {buffer.slices} slices" if buffer.slices > 1 else ""
-    return f"{buffer.storage} {buffer.tile}{ring}{slices}"
+    return f"{_MEMORIES[buffer.storage]} {buffer.tile}{ring}{slices}"
 
 
 def _differences(buffer: BufferFact, other: BufferFact) -> Iterator[tuple[str, str]]:
     if buffer.storage != other.storage:
-        yield f"in {buffer.storage}", f"in {other.storage}"
+        yield f"in {_MEMORIES[buffer.storage]}", f"in {_MEMORIES[other.storage]}"
     if buffer.tile != other.tile:
         yield buffer.tile, other.tile
     if buffer.depth != other.depth:
@@ -72,7 +75,7 @@ def place_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Cha
         moved = places.get(pairing.buffers.get(buffer.name, ""))
         if moved is None or moved.storage != buffer.storage or moved.place == buffer.place:
             continue
-        unit = "columns" if buffer.storage == "TMEM" else "bytes"
+        unit = "columns" if buffer.storage is Storage.TMEM else "bytes"
         unit += " of the first slot" * (buffer.several or moved.several)
         words = f"{unit} {buffer.place} -> {moved.place}"
         yield Change(part=Part.PLACES, name=moved.name, words=words)

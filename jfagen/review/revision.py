@@ -22,7 +22,7 @@ def source_at(path: Path, revision: str, shown: str) -> SourceFile:
     """Return a file as it was.
 
     Args:
-        path: of the file today; the file may be gone.
+        path: of the file today, or of a link to it; the file may be gone.
         revision: whatever `git rev-parse` takes.
         shown: how messages name it.
 
@@ -31,8 +31,8 @@ def source_at(path: Path, revision: str, shown: str) -> SourceFile:
     """
     if revision.startswith("-"):
         raise NoSuchRevision(f"`{revision}` is no revision")
-    folder = path.resolve().parent
-    command = ["git", "-C", str(folder), "show", f"{revision}:./{path.name}"]
+    file = path.resolve()
+    command = ["git", "-C", str(file.parent), "show", f"{revision}:./{file.name}"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     except FileNotFoundError:

@@ -53,9 +53,10 @@ def _of_role(role: RoleFact, other: RoleFact, pairing: Pairing) -> Iterator[Chan
             else "is not peeled any more: one loop, with the mask test in it"
         )
         yield Change(part=Part.PIPELINE, name=name, words=words)
-    old = {op.name: op for op in role.ops}
+    old = {(op.name, op.groups): op for op in role.ops}
     for op in other.ops:
-        if op.name in old and (how := _how(old[op.name], pairing)) != op.how:
+        was = old.get((op.name, op.groups))
+        if was is not None and (how := _how(was, pairing)) != op.how:
             said = (" and ".join(part) or "without that" for part in (how, op.how))
             words = "`{}`: {} -> {}".format(op.words, *said)
             yield Change(part=Part.PIPELINE, name=name, words=words)
@@ -89,6 +90,15 @@ def _pipeline(role: RoleFact, other: RoleFact) -> Iterator[Change]:
     both = {op.name for op in role.loop} & {op.name for op in other.loop}
     yield from _offsets(role, other, both)
     yield from _places(role, other)
+    for where, mine, theirs in (
+        ("before the loop", role.before, other.before),
+        ("behind the loop", role.after, other.after),
+    ):
+        kept = {op.name for op in mine} & {op.name for op in theirs}
+        was, now = (_shown(ops, kept) for ops in (mine, theirs))
+        if was != now and _order(mine, kept) != _order(theirs, kept):
+            words = f"order {where}: {was} -> {now}"
+            yield Change(part=Part.PIPELINE, name=other.name, words=words)
     old, new = (_shown(one.loop, both) for one in (role, other))
     if old == new or _order(role.loop, both) == _order(other.loop, both):
         return

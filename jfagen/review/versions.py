@@ -40,7 +40,7 @@ _NOWHERE = SourceFile(path="", text="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Chosen:
     """Which kernels are held against each other, and how it is with the others.
 
     Attributes:
@@ -118,7 +118,7 @@ def _compiled(source: SourceFile, number: int, plain: bool = False) -> Compiled:
     return compile_instance(source, tree, instance)
 
 
-def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Choice:
+def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Chosen:
     """Return what is shown: the first kernel that differs, else the first that both have."""
     both = [key for key in after if key in before]
     changed = [key for key in both if before[key].plain != after[key].plain]
@@ -141,7 +141,7 @@ def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Choice:
             how = f"; the first one is {'the same' if firsts[1] in before else 'new'}"
         return f"the kernel with {words(shown, after[shown])}{how}"
 
-    return Choice(
+    return Chosen(
         before=before[shown or firsts[0]].number,
         after=after[shown or firsts[1]].number,
         differ=bool(changed) or shown is None,

@@ -8,9 +8,9 @@ from ..algorithm import Algorithm, Element, Value
 from ..diagnostics import (
     Counted,
     Fix,
-    choice,
     drop,
     meant,
+    only_choice,
     phrase,
     put,
     quoted,
@@ -220,7 +220,7 @@ def _memory(context: Context, node: ast.Buffer, value: Value) -> Storage:
     legal = sorted(memories(context, value))
     if node.memory.text in legal:
         return Storage(node.memory.text)
-    instead = choice(f"write {quoted(legal)}, where its ops need it", node.memory.span, legal)
+    instead = only_choice(f"write {quoted(legal)}, where its ops need it", node.memory.span, legal)
     if node.memory.text == Storage.TMEM and not context.target.tmem_columns:
         context.lacks("`tmem`", node.memory.span, instead)
         return Storage.TMEM

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Engine, Op, Space
-from ..diagnostics import Label, Note, Span, below, choice, moved, quoted, write
+from ..diagnostics import Label, Note, Span, below, moved, only_choice, quoted, write
 from ..syntax import ast
 from ..types import Storage
 from .check_buffers import memories
@@ -160,7 +160,7 @@ class _Checks:
         legal = quoted(f"warps {count}" for count in texts)
         if role.warps > LANE_WARPS:
             message = f"`{name}` on {role.warps} warps"
-            instead = choice(f"write {legal}", warps, texts)
+            instead = only_choice(f"write {legal}", warps, texts)
             self.context.not_built(message, warps, instead, note)
             return
         self.context.reporter.report(

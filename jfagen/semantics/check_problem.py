@@ -10,10 +10,10 @@ from ..diagnostics import (
     Note,
     Span,
     below,
-    choice,
     drop,
     inside,
     listed,
+    only_choice,
     quoted,
     removal,
     without,
@@ -56,7 +56,7 @@ def check_algorithm(context: Context) -> None:
         _check_built(context, tree.target)
     else:
         built = quoted(f"target {name}" for name in TARGETS)
-        instead = choice(f"write {built}", tree.target.span, list(TARGETS))
+        instead = only_choice(f"write {built}", tree.target.span, list(TARGETS))
         context.not_built(f"`{tree.target.text}`", tree.target.span, instead)
     if tree.pair is not None:
         instead = drop("leave it out: one CTA works on a tile", tree.pair.span)
@@ -72,7 +72,7 @@ def _check_built(context: Context, target: ast.Name) -> None:
     if algorithm is None or target.text in algorithm.targets:
         return
     built = quoted(f"target {name}" for name in algorithm.targets)
-    instead = choice(f"write {built}", target.span, algorithm.targets)
+    instead = only_choice(f"write {built}", target.span, algorithm.targets)
     context.not_built(f"`{algorithm.name}` for `{target.text}`", target.span, instead)
     context.target = TARGETS[algorithm.targets[0]]
 
@@ -169,7 +169,7 @@ def _no_value(
         "bad-value",
         f"`{value.span.text}` is no value of `{field}`",
         value.span,
-        helps=(choice(f"write {quoted(legal)}", value.span, legal),),
+        helps=(only_choice(f"write {quoted(legal)}", value.span, legal),),
     )
 
 
@@ -190,7 +190,7 @@ def _no_kernel(
         said = quoted(f"{field} {word}" if alone else word for word in free) if free else ""
         message = f"`{field} {value.text}` is not built yet"
     if alone:
-        advice = choice(f"write {said}", value.span, free)
+        advice = only_choice(f"write {said}", value.span, free)
     elif free:
         advice = f"write {said}, or leave it out"
     else:
@@ -214,7 +214,7 @@ def _not_among(context: Context, what: str, node: ast.Number, legal: tuple[int, 
         "bad-size",
         f"{what} is {node.value}, but kernels for `{context.target.name}` are built for {words}",
         node.span,
-        helps=(choice(f"write {words}", node.span, [*map(str, legal)]),),
+        helps=(only_choice(f"write {words}", node.span, [*map(str, legal)]),),
     )
 
 

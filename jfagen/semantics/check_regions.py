@@ -9,7 +9,8 @@ from ..diagnostics import Fix, Label, Note, Span, drop, put, without
 from ..syntax import ast
 from ..types import Storage
 from .context import Context, first_word
-from .program import Arrangement, Beside, Buffer, Leaf, Over, Region, leaves
+from .program import Buffer
+from .regions import Arrangement, Beside, Leaf, Over, Region, leaves
 
 
 def check_regions(context: Context) -> tuple[Region, ...]:

@@ -9,15 +9,15 @@ from ..diagnostics import (
     Counted,
     Label,
     Note,
-    choice,
     drop,
     inside,
     listed,
+    only_choice,
     phrase,
     put,
 )
 from ..syntax import ast
-from ..target import default_role_registers
+from ..target import FEWEST_REGISTERS, REGISTER_STEP, default_role_registers
 from .check_placement import LANE_WARPS
 from .context import ROLE_WARPS, Context
 from .program import Role
@@ -75,7 +75,7 @@ def _warps_help(context: Context, node: ast.Role, warps: ast.Count) -> str:
         common = sorted(set.intersection(*legal)) or [LANE_WARPS]
         texts = [*map(str, common)]
         words = f"write {listed(texts)}, which see all rows that `{node.name.text}` works on"
-        return choice(words, context.chosen(warps).span, texts)
+        return only_choice(words, context.chosen(warps).span, texts)
     return f"write {listed(map(str, ROLE_WARPS))}"
 
 
@@ -109,27 +109,33 @@ def _registers(context: Context, node: ast.Role) -> int | None:
             )
         return None
     if node.registers is None:
-        words = "every role but the default one asks: add `registers 24` or more"
+        words = f"every role but the default one asks: add `registers {FEWEST_REGISTERS}` or more"
         context.reporter.report(
             "missing-registers",
             f"the role `{node.name.text}` says no `registers`",
             node.name.span,
-            helps=(inside(words, node.span, "registers 24"),),
+            helps=(inside(words, node.span, f"registers {FEWEST_REGISTERS}"),),
         )
-        return 24
-    registers = context.number(node.registers, 24)
+        return FEWEST_REGISTERS
+    registers = context.number(node.registers, FEWEST_REGISTERS)
     most = context.target.registers_per_thread
-    if registers % 8 or not 24 <= registers <= most:
+    if registers % REGISTER_STEP or not FEWEST_REGISTERS <= registers <= most:
         fits = _most_registers(context, node)
-        near = {min(max(registers // 8 * 8 + more, 24), fits) for more in (0, 8)}
+        near = {
+            min(max(registers // REGISTER_STEP * REGISTER_STEP + more, FEWEST_REGISTERS), fits)
+            for more in (0, REGISTER_STEP)
+        }
         texts = [*map(str, sorted(near))]
         context.reporter.report(
             "bad-registers",
-            f"registers of a thread are a multiple of 8 from 24 to {most}, not {registers}",
+            f"registers of a thread are a multiple of {REGISTER_STEP} from "
+            f"{FEWEST_REGISTERS} to {most}, not {registers}",
             context.chosen(node.registers).span,
-            helps=(choice(f"write {listed(texts)}", context.chosen(node.registers).span, texts),),
+            helps=(
+                only_choice(f"write {listed(texts)}", context.chosen(node.registers).span, texts),
+            ),
         )
-        return 24
+        return FEWEST_REGISTERS
     return registers
 
 
@@ -144,14 +150,16 @@ def _most_registers(context: Context, asking: ast.Role) -> int:
             default_warps = warps
             continue
         asked = _plain(context, node.registers)
-        legal = asked % 8 == 0 and 24 <= asked <= target.registers_per_thread
+        legal = (
+            asked % REGISTER_STEP == 0 and FEWEST_REGISTERS <= asked <= target.registers_per_thread
+        )
         copies = tile.groups if tile and node.group else 1
-        others += [(node is asking, warps, asked if legal else 24)] * copies
-    for most in range(target.registers_per_thread, 24, -8):
+        others += [(node is asking, warps, asked if legal else FEWEST_REGISTERS)] * copies
+    for most in range(target.registers_per_thread, FEWEST_REGISTERS, -REGISTER_STEP):
         requests = [(warps, most if own else asked) for own, warps, asked in others]
-        if default_role_registers(target, default_warps, requests) >= 24:
+        if default_role_registers(target, default_warps, requests) >= FEWEST_REGISTERS:
             return most
-    return 24
+    return FEWEST_REGISTERS
 
 
 def _plain(context: Context, count: ast.Count | None) -> int:
@@ -170,13 +178,13 @@ def _check_default(context: Context) -> None:
         )
     for node in defaults[1:]:
         assert node.default is not None and defaults[0].default is not None
-        words = "write `registers 24` or more instead"
+        words = f"write `registers {FEWEST_REGISTERS}` or more instead"
         context.reporter.report(
             "second-default",
             f"`{defaults[0].name.text}` is the default role already",
             node.default.span,
             notes=(Note(message="said here", label=Label(span=defaults[0].default.span)),),
-            helps=(put(words, node.default.span, "registers 24"),),
+            helps=(put(words, node.default.span, f"registers {FEWEST_REGISTERS}"),),
         )
     for node in defaults[:1]:
         if node.group is not None and context.roles[node.name.text].replicas > 1:

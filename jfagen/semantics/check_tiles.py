@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..diagnostics import Span, choice, drop, inside, phrase, put, quoted, write
+from ..diagnostics import Span, drop, inside, only_choice, phrase, put, quoted, write
 from ..syntax import ast
 from .context import Context, first_word
 from .program import Layout, NextTile, TileOrder, TileSource
@@ -106,7 +106,7 @@ def _order(context: Context, tiles: ast.Tiles) -> TileOrder:
     if order is None:
         return TileOrder(orders[0])
     texts = [_ORDERS[TileOrder(name)] for name in reversed(orders)]
-    instead = choice(f"write {quoted(texts)}", phrase("order", order.span), texts)
+    instead = only_choice(f"write {quoted(texts)}", phrase("order", order.span), texts)
     if order.kind.text not in orders:
         name = context.algorithm.name if context.algorithm else ""
         what = f"`order {order.kind.text}` of `{name}`"

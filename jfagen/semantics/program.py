@@ -12,6 +12,7 @@ from ..algorithm import Algorithm, Engine, Mode, Op, Space
 from ..diagnostics import Counted, SourceFile, Span
 from ..target import Target
 from ..types import DType, Storage
+from .regions import Leaf, Region, leaves
 
 
 class Layout(StrEnum):
@@ -118,48 +119,6 @@ class Buffer:
         """TMEM columns of one slot: 32-bit columns, whatever the number of rows."""
         width = self.shape[1] if len(self.shape) > 1 else 1
         return max(1, width * self.dtype.bytes // 4)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
-    """A buffer in a region's tree."""
-
-    buffer: str
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
-    """Parts that take the same place at different times."""
-
-    parts: tuple[Arrangement, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """Parts that lie side by side."""
-
-    parts: tuple[Arrangement, ...]
-
-
-Arrangement = Leaf | Over | Beside
-
-
-def leaves(tree: Arrangement) -> tuple[Leaf, ...]:
-    """Return the buffers of a tree in the order in which they are written."""
-    if isinstance(tree, Leaf):
-        return (tree,)
-    return tuple(leaf for part in tree.parts for leaf in leaves(part))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """A place that several buffers share, as the schedule demands it."""
-
-    name: str
-    tree: Arrangement
-    span: Span = field(compare=False)
-    whole: Span = field(compare=False)
 
 
 class GroupRef(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..algorithm import Algorithm, Op, Space
-from ..diagnostics import Label, Note, choice, near_match, put, quoted, write
+from ..diagnostics import Label, Note, near_match, only_choice, put, quoted, write
 from ..syntax import ast
 from .check_placement import is_before_steps
 from .context import Context, first_word
@@ -183,7 +183,7 @@ class OpResolver:
                 "bad-group",
                 f"there is no group {index.offset}, the last one is {self.groups[-1]}",
                 index.span,
-                helps=(choice(f"write {quoted(texts)}", index.span, texts),),
+                helps=(only_choice(f"write {quoted(texts)}", index.span, texts),),
             )
             return None
         if role.replicas > 1:

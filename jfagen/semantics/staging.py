@@ -10,10 +10,10 @@ from ..diagnostics import (
     Label,
     Note,
     below,
-    choice,
     drop,
     listed,
     meant,
+    only_choice,
     phrase,
     put,
     quoted,
@@ -132,7 +132,7 @@ def _check_slices(context: Context, staged: StagedOp) -> None:
             f"slices of {staged.columns} columns of `{staged.source.name}`, which is {width} wide",
             place,
             notes=(Note(message=_WHOLE),) if context.target.joins else (),
-            helps=(choice(advice, place, texts) if fixed else advice,),
+            helps=(only_choice(advice, place, texts) if fixed else advice,),
         )
         return
     hold = context.number(node.hold, 0)

@@ -30,10 +30,13 @@ class Occurrence:
     """One name at one place.
 
     Attributes:
+        kind: what the grammar takes it for.
+        means: the same, but a buffer where a value names the one that holds it.
         declares: whether the schedule introduces the name here.
     """
 
     kind: Kind
+    means: Kind
     text: str
     span: Span
     declares: bool
@@ -61,11 +64,21 @@ def names_in(tree: Tree[Token] | None, source: SourceFile) -> tuple[Occurrence, 
     """Return every name of a parse tree, in the order of the text."""
     if tree is None:
         return ()
-    found = [one for rule in tree.iter_subtrees() for one in _of_rule(rule, source)]
+    by_value = frozenset(name for rule in tree.find_data("buffer") for name in _by_value(rule))
+    found = [one for rule in tree.iter_subtrees() for one in _of_rule(rule, source, by_value)]
     return tuple(sorted(found, key=lambda one: one.span.start))
 
 
-def _of_rule(rule: Tree[Token], source: SourceFile) -> Iterator[Occurrence]:
+def _by_value(buffer: Tree[Token]) -> Iterator[str]:
+    """Yield the names of a declaration that says no `holds`: they are those of the values."""
+    if not any(buffer.find_data(_HOLDING)):
+        for name in buffer.find_data("buffer_name"):
+            yield str(name.children[0])
+
+
+def _of_rule(
+    rule: Tree[Token], source: SourceFile, by_value: frozenset[str]
+) -> Iterator[Occurrence]:
     for token in rule.children:
         if not isinstance(token, Token) or token.type not in _KINDS:
             continue
@@ -75,13 +88,10 @@ def _of_rule(rule: Tree[Token], source: SourceFile) -> Iterator[Occurrence]:
         if kind is Kind.VALUE and rule.data == "loop":
             kind = Kind.WALK
         declares = (rule.data in _DECLARING and kind is not Kind.WALK) or rule.data == _HOLDING
-        yield Occurrence(kind, str(token), source.span(start, end), declares)
+        means = Kind.BUFFER if kind is Kind.VALUE and token in by_value else kind
+        yield Occurrence(kind, means, str(token), source.span(start, end), declares)
 
 
 def same(one: Occurrence, other: Occurrence) -> bool:
-    """Return whether two names mean the same: a buffer without `holds` is named by its value."""
-    return one.text == other.text and _entity(one.kind) == _entity(other.kind)
-
-
-def _entity(kind: Kind) -> Kind:
-    return Kind.BUFFER if kind is Kind.VALUE else kind
+    """Return whether two names mean the same."""
+    return (one.text, one.means) == (other.text, other.means)

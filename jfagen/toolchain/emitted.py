@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..comments import place_in
 from .records import Arch, Budget, CompileFailed, Finding
 
 _ROLE_COMMENT = re.compile(r"#\s*([A-Za-z_]\w*)(?:\[\w+\])?:")
-_SCHEDULE_LINE = re.compile(r"\(([^()\s]+:\d+)\)")
 _NEEDED = ("SIGNATURE", "OPTIONS")
 _REGISTER_KEYWORDS = ("registers", "num_regs")
 
@@ -170,8 +170,7 @@ def _role_comment(lines: list[str], first_line: int) -> tuple[str | None, str | 
         if not line.lstrip().startswith("#"):
             break
         if found := _ROLE_COMMENT.match(line.strip()):
-            place = _SCHEDULE_LINE.search(line)
-            return found.group(1), place.group(1) if place else None
+            return found.group(1), place_in(line)
     return None, None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .changes import Change, Comparison, Part
 from .facts import Facts, settings_of
-from .versions import Choice, Kernel
+from .versions import Chosen, Kernel
 
 
 def as_offered(same: Facts, kernel: Kernel, title: str) -> Facts:
@@ -19,17 +19,17 @@ def as_offered(same: Facts, kernel: Kernel, title: str) -> Facts:
     )
 
 
-def with_choice(found: Comparison, choice: Choice) -> Comparison:
+def with_others(found: Comparison, chosen: Chosen) -> Comparison:
     """Return a comparison that says which kernel it is of, and how it is with the others."""
     changes = found.changes
-    if choice.first:
-        words = " -> ".join(f"that with {one}" for one in choice.first)
+    if chosen.first:
+        words = " -> ".join(f"that with {one}" for one in chosen.first)
         changes = (Change(part=Part.KERNEL, name="first kernel", words=words), *changes)
     return replace(
         found,
         changes=changes,
-        compared=choice.compared,
-        also_changed=choice.also_changed,
-        new_kernels=choice.new_kernels,
-        gone_kernels=choice.gone_kernels,
+        compared=chosen.compared,
+        also_changed=chosen.also_changed,
+        new_kernels=chosen.new_kernels,
+        gone_kernels=chosen.gone_kernels,
     )
