@@ -26,6 +26,7 @@ from jfagen.editor.navigation import (
     uses_at,
 )
 from jfagen.editor.positions import Positions
+from jfagen.explain.lifetimes import lifetimes
 from jfagen.syntax import format_schedule
 from jfagen.syntax.names import Kind
 
@@ -212,6 +213,36 @@ def test_a_name_is_used_at_all_of_its_places():
 # ---- Rename ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_said_of_lives_is_a_life(name):
+    """It ends where it began or later, and its uses stand in the order of the algorithm."""
+    program = seen(name).program
+    order = [op.name for op in program.algorithm.ops]
+    for buffer in program.buffers:
+        for life in lifetimes(program, buffer):
+            assert "-" not in life.words.split(" in each ")[1], life.words
+            places = [order.index(use.op.split("[")[0]) for use in life.uses]
+            assert places == sorted(places) and life.maker in life.uses, life
+
+
+def test_what_begins_in_the_first_step_makes_a_value():
+    program = seen("fwd").program
+    (life,) = lifetimes(program, program.buffer("acc"))
+    assert life.words == "`acc` lives from `pv[0][i-1]` to `finish[g]` in each tile"
+    assert [use.op for use in life.uses] == [
+        "rescale[g][i]",
+        "pv[0][i-1]",
+        "pv[1][i-1]",
+        "finish[g]",
+    ]
+
+
+def test_an_op_is_described_in_the_form_that_the_schedule_gives_it():
+    document = seen("hopper/bwd")
+    _, words = hover_at(document, at(document, "|reduce_dq[g]"))
+    assert "in role `consumer`" in words and "slice" not in words
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_name_of_the_schedules_own_can_be_another(name):
     document = seen(name)
@@ -273,6 +304,32 @@ def test_a_name_that_cannot_be_taken_is_refused(new, why):
     document = seen("fwd")
     with pytest.raises(Unnameable, match=re.escape(why)):
         renamed(document, at(document, "role |load "), new)
+
+
+def test_a_buffer_that_says_what_it_holds_can_be_another():
+    """What the refusal advises: also where the name is that of the value."""
+    document = seen("fwd", ("smem q[g]   : bf16[m, d]", "smem q[g]   : bf16[m, d]  holds q"))
+    assert document.diagnostics == ()
+    text = carried_out(Fix("rename", *renamed(document, at(document, "smem |q[g]"), "asks")))
+    assert "smem asks[g]   : bf16[m, d]  holds q" in text and look(source(text)).diagnostics == ()
+
+
+def test_nothing_is_renamed_where_a_mistake_hides_what_is_said():
+    document = seen("fwd", ("asked by load", "asked by by load"))
+    with pytest.raises(Unnameable, match="a mistake that hides"):
+        renamed(document, at(document, "role |load "), "loads")
+
+
+def test_a_buffer_with_the_name_of_a_value_that_another_one_holds():
+    """`k` is a buffer that holds v, and a value in `a`."""
+    old = "smem k      : dtype[n, d]  depth 2\n  smem v      : dtype[n, d]  depth 2"
+    new = "smem a : dtype[n, d]  depth 2  holds k\n  smem k : dtype[n, d]  depth 2  holds v"
+    document = seen("hopper/fwd", (old, new))
+    assert document.diagnostics == ()
+    buffer, value = at(document, "smem |k "), at(document, "holds |k")
+    assert [len(uses_at(document, one)) for one in (buffer, value)] == [1, 1]
+    assert "from `load_v[i]`" in hover_at(document, buffer)[1]
+    assert "from `load_k[i]`" in hover_at(document, value)[1]
 
 
 def test_a_name_becomes_itself():

@@ -132,7 +132,7 @@ def test_fixes_of_damaged_schedules_can_be_carried_out(seed):
         words = re.findall(r"\s+|#.*|[\w.]+|.", schedule_text(name))
         for _ in range(random.randint(1, 3)):
             one, other = (random.randrange(len(words)) for _ in range(2))
-            damage = random.only_choice(("drop", "repeat", "swap"))
+            damage = random.choice(("drop", "repeat", "swap"))
             if damage == "drop":
                 del words[one]
             elif damage == "repeat":
@@ -242,6 +242,8 @@ def test_a_number_is_replaced_or_written():
     assert after(count("", Counted(whole, None), "slices", 2)).endswith("depth 3  slices 2")
     assert not isinstance(count("", None, "depth", 2), Fix)
     assert phrase("depth", number).text == "depth 3"
+    text = "depth  # its depth\n 3"
+    assert phrase("depth", span_in(text, "3")).text == text
 
 
 def test_a_choice_of_several_is_no_fix():

@@ -313,6 +313,8 @@ def test_check_names_the_files_and_writes_nothing(fmt):
     result = fmt("--check", "a.sched", "b.sched")
     assert result.exit_code == 1
     assert result.stderr == "a.sched would change\nrun `jfagen fmt a.sched`\n"
+    Path("a b.sched").write_text(UGLY)
+    assert fmt("--check", "a b.sched").stderr.endswith("\nrun `jfagen fmt 'a b.sched'`\n")
     assert Path("a.sched").read_text() == UGLY
     assert fmt("--check", "b.sched").exit_code == 0
 

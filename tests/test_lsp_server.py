@@ -109,6 +109,17 @@ def test_the_server_ends_while_it_proves():
     assert editor.end() == (0, "")
 
 
+def test_no_text_waits_for_all_kernels_of_another():
+    editor, many = Editor(), "untitled:many"
+    editor.open(many, schedule_text("hopper/bwd"))
+    editor.open(URI, schedule_text("fwd"))
+    found, status = editor.proved(URI)
+    assert found == [] and "8 rules proved" in status
+    assert re.search(r"proving|[1-4] of 8 kernels", editor.status(many))
+    assert "8 of 8 kernels" in editor.proved(many)[1]
+    assert editor.end() == (0, "")
+
+
 def test_without_its_library_the_command_says_what_to_install():
     code = (
         "import sys; sys.modules['lsprotocol'] = None; sys.argv = ['jfagen', 'lsp'];"

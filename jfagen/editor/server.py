@@ -111,12 +111,16 @@ class ScheduleServer(LanguageServer):
         self.publish(uri, session)
         if not session.settled:
             loop = asyncio.get_running_loop()
-            self._prover.submit(self._prove, uri, session, loop)
+            self._prover.submit(self._prove, uri, session, session.prove(), loop)
 
-    def _prove(self, uri: str, session: Session, loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(Superseded, RuntimeError):  # RuntimeError: the loop is closed, we end
-            for _ in session.prove():
-                loop.call_soon_threadsafe(self.publish, uri, session)
+    def _prove(
+        self, uri: str, session: Session, proof: Iterator[None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Prove a kernel, and get in line again: no text waits for all kernels of another."""
+        with suppress(Superseded, StopIteration, RuntimeError):  # RuntimeError: the server ends
+            next(proof)
+            loop.call_soon_threadsafe(self.publish, uri, session)
+            self._prover.submit(self._prove, uri, session, proof, loop)
 
     def publish(self, uri: str, session: Session) -> None:
         """Publish the findings on a text, unless it has changed or was closed."""
