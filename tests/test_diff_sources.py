@@ -12,6 +12,7 @@ from review_edits import jfagen
 from typer.testing import CliRunner
 
 from jfagen.cli import app
+from jfagen.review.versions import Kernel
 
 runner = CliRunner()
 
@@ -62,6 +63,40 @@ def test_what_cannot_be_compared_is_said_once(repository, arguments, code, said)
     assert done.returncode == code and not done.stdout, done.stdout
     assert said in done.stderr
     assert ("help: " in done.stderr) is (arguments[0] != "fwd" and "nowhere.sched" not in arguments)
+
+
+def test_a_hook_of_another_repository_does_not_say_which_file_is_meant(repository, monkeypatch):
+    below = repository / "below"
+    below.mkdir()
+    (below / "mine.sched").write_text(schedule_text("fwd"))
+    for arguments in (
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    done = jfagen("diff", "mine.sched", cwd=below)
+    assert done.stdout == "mine.sched@HEAD and mine.sched: nothing changed\n"
+
+
+def test_a_folder_that_is_gone_is_looked_up_in_what_is_left(repository):
+    (repository / "mine.sched").unlink()
+    done = jfagen("diff", "no/such/file.sched", "--rev", "HEAD~1..HEAD", cwd=repository)
+    assert done.returncode == 2 and "'no/such/file.sched' does not exist in 'HEAD~1'" in done.stderr
+
+
+def test_files_are_called_as_they_were_given(repository):
+    below = repository / "below"
+    below.mkdir()
+    (below / "mine.sched").write_text(schedule_text("fwd"))
+    done = jfagen("diff", "mine.sched", "below/mine.sched", cwd=repository)
+    assert done.stdout.startswith("mine.sched -> below/mine.sched\n")
+    text, old = schedule_text("fwd"), "rescale[g][i]"
+    (below / "mine.sched").write_text(text.replace(old, "rescale[0][i] rescale[1][i]"))
+    (below / "other one.sched").write_text(text.replace(old, "rescale[0][i] rescale[1][i-1]"))
+    done = jfagen("diff", "below/other one.sched", "below/mine.sched", cwd=repository)
+    places = re.findall(r"^  ([-+]) .*\((.*):\d+\)$", done.stdout, re.M)
+    assert {("-", "other one.sched"), ("+", "mine.sched")} == set(places)
 
 
 def test_what_a_range_leaves_out_is_head(repository):
@@ -145,6 +180,24 @@ def test_where_the_first_kernel_changes_it_is_compared(tmp_path):
     assert "compared:" not in text and "in the first of 8 kernels" in text
 
 
+def test_another_order_of_the_regions_is_no_change(tmp_path):
+    after, text = tmp_path / "after.sched", schedule_text("bwd")
+    after.write_text(re.sub(r"(  region [^\n]*\n)(  region [^\n]*\n)", r"\2\1", text))
+    assert after.read_text() != text
+    done = runner.invoke(app, ["diff", "bwd", str(after)])
+    assert done.exit_code == 0 and done.stdout.endswith(": nothing changed\n")
+
+
+def test_kernels_that_turn_out_to_be_the_same_are_not_counted(tmp_path, monkeypatch):
+    """What differs in a program need not differ in its kernel: the next one is looked at."""
+    monkeypatch.setattr(Kernel, "plain", property(lambda kernel: object()))
+    done = runner.invoke(app, ["diff", "hopper/fwd", "hopper/fwd"])
+    assert done.exit_code == 0 and done.stdout == "schedules/hopper/fwd.sched: nothing changed\n"
+    content, *_ = of_kernels(tmp_path, *DEEPER)
+    assert content["compared"].startswith("the kernel with head_dim 64;")
+    assert len(content["also_changed"]) == 5, "those behind it are not looked at"
+
+
 def test_a_demand_that_changes_no_kernel_is_said_of_the_schedule(tmp_path):
     content, text, _ = of_kernels(tmp_path, r"(  reg s\[g\] )", r"  apart { k, v }\n\1")
     assert content["sections"] == [] and len(content["also_changed"]) == 7
@@ -204,7 +257,7 @@ def test_a_kernel_that_is_refused_ends_the_comparison(tmp_path, depth):
 def test_revisions_of_a_bundled_schedule_and_of_one_that_is_gone(repository):
     done = [runner.invoke(app, ["diff", "fwd", "--rev", rev]) for rev in ("HEAD", "HEAD..HEAD")]
     assert [one.exit_code for one in done] == [0, 0], done
-    assert done[1].stdout == "fwd.sched@HEAD: nothing changed\n"
+    assert done[1].stdout == "schedules/fwd.sched@HEAD: nothing changed\n"
     (repository / "mine.sched").unlink()
     done = jfagen("diff", "mine.sched", "--rev", "HEAD~1", cwd=repository)
     assert done.returncode == 2 and "there is no schedule `mine.sched`" in done.stderr

@@ -159,6 +159,23 @@ def test_the_words_on_a_buffer_are_these(golden):
     golden.check(words + "\n")
 
 
+def test_an_op_waits_for_what_its_own_group_waits_for():
+    """As `jfagen explain fwd barriers` has it: the ring of k and v is waited for once."""
+    document, proved = seen("fwd"), compiled("fwd")
+    first, second = (
+        hover_at(document, at(document, words), proved)[1]
+        for words in ("|pv[0][i-1]", "|pv[1][i-1]")
+    )
+    assert "waits for `kv_full`" in first and "kv_full" not in second
+    assert "kv_empty" in second and "kv_empty" not in first
+
+
+def test_a_region_is_described_as_it_is_arranged():
+    document = seen("fwd")
+    _, words = hover_at(document, at(document, "region |scores"))
+    assert "`s over (p, alpha, row_sum, row_max)`" in words
+
+
 def test_a_word_of_the_language_says_what_it_means_and_a_number_nothing():
     document = seen("fwd")
     span, words = hover_at(document, at(document, "next c|lc"))

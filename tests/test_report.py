@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from jfagen.cli import app
 from jfagen.report import page, pictures
 from jfagen.report.barriers import phase_rule
+from jfagen.report.drawing import Rect
 from jfagen.report.links import links
 from jfagen.report.page import drawings
 from jfagen.report.timeline import Phase, timeline
@@ -63,6 +64,25 @@ def test_barriers_lead_downwards_and_lanes_are_orders(name):
     for lane in range(len(shown.lanes)):
         tops = [box.top for box in shown.boxes if box.lane == lane]
         assert tops == sorted(tops) and len(set(tops)) == len(tops)
+
+
+def test_a_signal_that_stands_in_another_op_says_whose_it_is():
+    """As the table of the barriers has it: dscores arrives, in the text at the end of dq."""
+    shown = timeline(compiled("hopper/bwd"))
+    hands = {(one.channel, one.hands.split("[")[0]) for one in shown.arrows if one.hands}
+    assert hands == {("ds_full", "dscores")}
+    assert "ds_full: dscores[0][1], announced in dq[0][0], then " in page(compiled("hopper/bwd"))
+
+
+def test_narrow_buffers_stand_side_by_side():
+    """One column is less than a pixel: it is drawn wider, and hides no neighbour."""
+    shapes = drawings(compiled("fwd"))["tmem"].shapes
+    rects = [s for s in shapes if isinstance(s, Rect) and s.style.startswith("life") and s.title]
+    narrow = [one for one in rects if one.width < 6]
+    assert len(narrow) > 4
+    for one, other in combinations(narrow, 2):
+        apart = one.y >= other.y + other.height or other.y >= one.y + one.height
+        assert apart or abs(one.x - other.x) >= one.width, (one, other)
 
 
 def test_the_phases_of_the_forward_are_those_of_its_schedule():

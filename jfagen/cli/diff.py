@@ -17,7 +17,15 @@ from ..review import Comparison, Facts, compare, facts_of
 from ..review.forms import as_json, as_markdown, as_text
 from ..review.other_kernels import as_offered, with_others
 from ..review.revision import NoSuchRevision, source_at
-from ..review.versions import Kernel, Key, choose, compiled_under, kernels_of, neutral_name
+from ..review.versions import (
+    Kernel,
+    Key,
+    choose,
+    compiled_under,
+    kernels_of,
+    neutral_name,
+    under_own_name,
+)
 from .compile import fail, progress
 from .inputs import wrong_call
 
@@ -69,7 +77,7 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
         raise wrong_call("give a second schedule or `--rev`, not both")
     if after is not None:
         first, second = (find_schedule(name) for name in (before, after))
-        shown = (shown_path(first), shown_path(second))
+        shown = (_title(first), _title(second))
         if shown[0] == shown[1] and first.resolve() != second.resolve():
             shown = (str(first), str(second))
         return SourceFile.from_path(first, shown[0]), SourceFile.from_path(second, shown[1])
@@ -81,14 +89,20 @@ def _sources(before: str, after: str | None, rev: str | None) -> tuple[SourceFil
         raise ended
     old, new = old or "HEAD", new or "HEAD"
     try:
-        was = source_at(path, old, f"{path.name}@{old}")
+        was = source_at(path, old, f"{_title(path)}@{old}")
         if dots:
-            return was, source_at(path, new, f"{path.name}@{new}")
+            return was, source_at(path, new, f"{_title(path)}@{new}")
     except NoSuchRevision as error:
         ended = wrong_call(error.message)
         typer.echo("help: name a second schedule, or a revision that has this file", err=True)
         raise ended from None
-    return was, SourceFile.from_path(path, shown_path(path))
+    return was, SourceFile.from_path(path, _title(path))
+
+
+def _title(path: Path) -> str:
+    """Return how a file is called: as it was given, but never with a folder of this machine."""
+    shown = shown_path(path)
+    return path.as_posix() if shown == path.name and not path.is_absolute() else shown
 
 
 def _file_of(name: str, rev: str | None) -> Path:
@@ -105,20 +119,28 @@ def _found(before: SourceFile, after: SourceFile, measure: bool) -> Comparison:
     """Compare what two texts make, both under one name: comments name the file."""
     name = neutral_name(after.path)
     kernels = _both_kernels(before, after, name)
-    chosen = choose(*kernels)
-    shown = [
-        list(kernels_of_one.values())[number]
-        for kernels_of_one, number in zip(kernels, (chosen.before, chosen.after), strict=True)
-    ]
-    plain = shown[0].instance.suffix != shown[1].instance.suffix
-    if chosen.differ:
+    chosen, same = choose(*kernels), set[Key]()
+    while chosen.differ:
+        plain = _suffix(kernels[0], chosen.before) != _suffix(kernels[1], chosen.after)
         jobs = ((before, name, chosen.before, plain), (after, name, chosen.after, plain))
         facts = _both_facts(*jobs)
-    else:
-        same = facts_of(compiled_under(after, name, chosen.after, plain), after.path)
-        facts = (as_offered(same, shown[0], before.path), same)
-    found = compare(*facts, _both_measured(*facts) if measure and chosen.differ else ({}, {}))
-    return with_others(found, chosen)
+        found = compare(*facts)
+        if not found.same or chosen.key is None:
+            if measure:
+                found = compare(*facts, _both_measured(*facts))
+            return with_others(found, chosen)
+        # The schedule says it in another way: another kernel may differ for all that.
+        same.add(chosen.key)
+        chosen = choose(*kernels, same)
+    after_it = _facts(after, name, chosen.after, False)
+    if not isinstance(after_it, Facts):
+        raise CompileError(after_it)
+    before_it = as_offered(after_it, list(kernels[0].values())[chosen.before], before.path)
+    return with_others(compare(before_it, after_it), chosen)
+
+
+def _suffix(kernels: dict[Key, Kernel], number: int) -> str:
+    return list(kernels.values())[number].instance.suffix
 
 
 def _both_kernels(
@@ -156,7 +178,8 @@ def _both_facts(before: _Job, after: _Job) -> tuple[Facts, Facts]:
 def _facts(source: SourceFile, name: str, number: int, plain: bool) -> Facts | list[Diagnostic]:
     """Return the facts of a kernel, or why there are none."""
     try:
-        return facts_of(compiled_under(source, name, number, plain), source.path)
+        compiled = compiled_under(source, name, number, plain)
+        return under_own_name(facts_of(compiled, source.path), name)
     except CompileError as error:
         return list(error.diagnostics)
 

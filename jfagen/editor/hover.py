@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..algorithm import Algorithm, Mode, Op
+from ..algorithm import Algorithm, Mode
 from ..diagnostics import Span, quoted
 from ..driver import Compiled
 from ..emit import place_words
 from ..explain import memory_figures, overlap_topic
 from ..explain.lifetimes import lifetimes, role_lines
-from ..semantics.program import Buffer, Program
-from ..semantics.regions import leaves
+from ..passes.channels import Channel, End
+from ..semantics.program import Buffer, OpUse, Program
+from ..semantics.regions import tree_words
 from ..syntax.names import Kind, Occurrence
 from ..types import Storage
 from .completion import op_words
@@ -47,7 +48,7 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
     program, algorithm = document.program, document.algorithm
     match name.kind:
         case Kind.OP:
-            yield from _op_lines(name.text, program, algorithm, compiled)
+            yield from _op_lines(name, program, algorithm, compiled)
         case Kind.BUFFER | Kind.VALUE:
             yield from _buffer_lines(name, program, algorithm, compiled)
         case Kind.ROLE if program is not None:
@@ -55,8 +56,8 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
         case Kind.REGION if program is not None:
             region = next((one for one in program.regions if one.name == name.text), None)
             if region is not None:
-                inside = quoted((leaf.buffer for leaf in leaves(region.tree)), "and")
-                yield f"region `{region.name}`: {inside} share one place at different times"
+                yield f"region `{region.name}`: `{tree_words(region.tree)}`"
+                yield "what is over another lives at other times; what is in brackets, beside it"
         case Kind.SYMBOL:
             yield from _symbol_lines(name.text, document)
         case Kind.WALK:
@@ -70,9 +71,14 @@ def _lines(name: Occurrence, document: Document, compiled: Compiled | None) -> I
 
 
 def _op_lines(
-    name: str, program: Program | None, algorithm: Algorithm | None, compiled: Compiled | None
+    name: Occurrence,
+    program: Program | None,
+    algorithm: Algorithm | None,
+    compiled: Compiled | None,
 ) -> Iterator[str]:
-    op, role = _op_of(name, program, algorithm)
+    use, role = _use_at(name, program)
+    named = (op for op in (algorithm.ops if algorithm else ()) if op.name == name.text)
+    op = use.op if use is not None else next(named, None)
     if op is None:
         return
     yield f"op `{op.name}`: {op_words(op)}{f', in role `{role}`' if role else ''}"
@@ -86,19 +92,20 @@ def _op_lines(
     ):  # fmt: skip
         if names:
             yield f"{words} {quoted(names, 'and')}"
-    yield from _channel_lines(op.name, compiled)
+    if use is not None and compiled is not None:
+        yield from _channel_lines(use, compiled)
 
 
-def _op_of(
-    name: str, program: Program | None, algorithm: Algorithm | None
-) -> tuple[Op | None, str | None]:
-    """Return an op as the schedule has it, which may be in another form, and its role."""
-    for role_program in program.role_programs if program else ():
-        for use in role_program.uses():
-            if use.op.name == name:
-                return use.op, role_program.role.name
-    ops = algorithm.ops if algorithm else ()
-    return next((op for op in ops if op.name == name), None), None
+def _use_at(name: Occurrence, program: Program | None) -> tuple[OpUse | None, str | None]:
+    """Return the op that stands at a name, in the form that the schedule gives it; its role."""
+    uses = [
+        (use, role_program.role.name)
+        for role_program in (program.role_programs if program else ())
+        for use in role_program.uses()
+        if use.op.name == name.text
+    ]
+    here = [one for one in uses if one[0].span.start <= name.span.start < one[0].span.end]
+    return next(iter([*here, *uses]), (None, None))
 
 
 def _held(value: str, program: Program | None) -> str:
@@ -106,10 +113,16 @@ def _held(value: str, program: Program | None) -> str:
     return value if buffer is None or buffer.name == value else f"{value} in {buffer.name}"
 
 
-def _channel_lines(op: str, compiled: Compiled | None) -> Iterator[str]:
-    channels = compiled.sync.channels if compiled else ()
-    waits = [one.name for one in channels if any(end.site.op == op for end in one.waits)]
-    signals = [one.name for one in channels if any(end.site.op == op for end in one.signals)]
+def _channel_lines(use: OpUse, compiled: Compiled) -> Iterator[str]:
+    groups = (*(use.groups or (-1,)), -1)
+
+    def takes_part(channel: Channel, ends: tuple[End, ...]) -> bool:
+        sites = (site for end in ends for site in channel.sites(end))
+        return any(site.op == use.op.name and site.group in groups for site in sites)
+
+    channels = compiled.sync.channels
+    waits = [one.name for one in channels if takes_part(one, one.waits)]
+    signals = [one.name for one in channels if takes_part(one, one.signals)]
     if waits:
         yield f"waits for {quoted(waits, 'and')}"
     if signals:

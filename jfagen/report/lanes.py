@@ -110,7 +110,8 @@ def _curve(timeline: Timeline, arrow: Arrow, lane: float) -> Iterator[Path]:
     bend = 26 if right else -26
     data = f"M{start:g} {y:g}C{start + bend:g} {y:g} {end - bend:g} {to:g} {end:g} {to:g}"
     ends = {"first": f"op{arrow.first}", "second": f"op{arrow.second}"}
-    title = f"{arrow.channel}: {first.words}, then {second.words}"
+    signal = f"{arrow.hands}, announced in {first.words}" if arrow.hands else first.words
+    title = f"{arrow.channel}: {signal}, then {second.words}"
     yield Path(data=data, style=f"barrier {arrow.kind}", title=title, **ends)
     back = -5 if right else 5
     tip = f"M{end:g} {to:g}l{back} -3v6z"

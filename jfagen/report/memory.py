@@ -34,10 +34,11 @@ def memory(timeline: Timeline, storage: Storage, size: int) -> Drawing:
     buffers = dict.fromkeys(life.buffer for life in found)
     hues = {buffer: index % HUES for index, buffer in enumerate(buffers)}
     scale = (_WIDTH - MARGIN - 8) / max(size, 1)
+    lefts = _lefts(found, scale)
     key = HEAD + timeline.rows * ROW + 16
     shapes = (
         *_frame(timeline, size, scale, unit),
-        *(_rect(life, hues[life.buffer], scale, unit) for life in found),
+        *(_rect(life, hues[life.buffer], scale, lefts[life.first], unit) for life in found),
         *_key(hues, found, key),
     )
     return Drawing(
@@ -64,12 +65,25 @@ def _frame(timeline: Timeline, size: int, scale: float, unit: str) -> Iterator[R
     yield from levels_grid(timeline, MARGIN + size * scale)
 
 
-def _rect(life: Life, hue: int, scale: float, unit: str) -> Rect:
+def _lefts(found: list[Life], scale: float) -> dict[int, float]:
+    """Return first column or byte -> where it is drawn; the narrowest ones stand side by side."""
+    lefts: dict[int, float] = {}
+    free = 0.0
+    for first, stop in sorted({(life.first, life.stop) for life in found}):
+        if (stop - first) * scale >= _NARROWEST:
+            lefts[first] = first * scale
+        elif first not in lefts:
+            lefts[first] = max(first * scale, free)
+            free = lefts[first] + _NARROWEST
+    return lefts
+
+
+def _rect(life: Life, hue: int, scale: float, left: float, unit: str) -> Rect:
     width = max((life.stop - life.first) * scale, _NARROWEST)
     height = (life.done - life.top) * ROW - 2
     turned = not fits(life.label, width) and width >= _LINE and fits(life.label, height)
     return Rect(
-        x=MARGIN + life.first * scale,
+        x=MARGIN + left,
         y=HEAD + life.top * ROW + 1,
         width=width - 1,
         height=height,

@@ -73,6 +73,7 @@ class Arrow:
         second: index of another.
         leaves: one past the level of the signal.
         reaches: level of the wait.
+        hands: the op whose signal it is, if that stands in another one; else empty.
     """
 
     channel: str
@@ -81,6 +82,7 @@ class Arrow:
     second: int
     leaves: int
     reaches: int
+    hands: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +233,10 @@ class _Builder:
     def arrows(self) -> tuple[Arrow, ...]:
         """Return every signal of one box for which another waits."""
         channels = self.compiled.sync.channels
+        handed = {
+            node: _words(site.op, self._shown(site.group), step)
+            for (site, _, step), node in self.realized.unrolled.handed.items()
+        }
         found: dict[Arrow, None] = {}
         for waiting in self.realized.waits:
             if waiting.completion not in self.realized.completions:
@@ -240,7 +246,8 @@ class _Builder:
                 first, second = self.box_of.get(signal), self.box_of.get(waiting.node)
                 if first is not None and second is not None and first != second:
                     rows = self.levels[signal] + 1, self.levels[waiting.node]
-                    found[Arrow(channel.name, channel.kind, first, second, *rows)] = None
+                    hands = handed.get(signal, "")
+                    found[Arrow(channel.name, channel.kind, first, second, *rows, hands)] = None
         return tuple(found)
 
     def lives(self) -> Iterator[Life]:

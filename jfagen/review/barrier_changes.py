@@ -47,6 +47,6 @@ def _differences(was: ChannelFact, channel: ChannelFact, pairing: Pairing) -> It
         ("arrives", was.arrives, channel.arrives),
         ("waits", was.waits, channel.waits),
     ):
-        if (mine := pairing.translate(old)) != new:
+        if (mine := pairing.roles_in(old)) != new:
             words = f"{what}: {mine} -> {new}"
             yield Change(part=Part.BARRIERS, name=channel.name, words=words)

@@ -114,6 +114,8 @@ class Comparison:
         measured: figures of the compiled kernels that changed.
         rules: rule -> how it holds before and after.
         sections: of the kernel's text, those that changed.
+        renamed: whether a role or buffer has another name: lines that differ in it alone do not
+            count.
         compared: which kernel all this is of; empty for the first one of both.
         also_changed: kernels that change too.
         new_kernels, gone_kernels: those that only one schedule makes.
@@ -127,6 +129,7 @@ class Comparison:
     measured: tuple[Delta, ...]
     rules: dict[str, tuple[str, str]]
     sections: tuple[SectionDiff, ...]
+    renamed: bool = False
     compared: str = ""
     also_changed: tuple[str, ...] = ()
     new_kernels: tuple[str, ...] = ()

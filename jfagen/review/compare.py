@@ -28,6 +28,7 @@ def compare(
     pairing = pair(before, after)
     changes = [
         *_settings(before, after, pairing),
+        *_order(before, after, pairing),
         *role_changes(before, after, pairing),
         *buffer_changes(before, after, pairing),
         *place_changes(before, after, pairing),
@@ -40,12 +41,13 @@ def compare(
         kernels=(before.kernels, after.kernels),
         changes=tuple(sorted(changes, key=lambda change: order.index(change.part))),
         figures=_deltas(before.resources, after.resources),
-        measured=_deltas(*measured),
+        measured=_deltas(_of_roles(measured[0], pairing), measured[1]),
         rules={
             rule: (before.verdicts.get(rule, "-"), after.verdicts.get(rule, "-"))
             for rule in {**before.verdicts, **after.verdicts}
         },
         sections=section_diffs(before.text, after.text, pairing),
+        renamed=pairing.renamed,
     )
 
 
@@ -57,8 +59,30 @@ def _settings(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]
         old = before.settings[part]
         for name in {**old, **new}:
             was, value = (said.get(name, "nothing") for said in (old, new))
-            if pairing.translate(was) != value:
+            if pairing.buffers_in(was) != value:
                 yield Change(part=part, name=name, words=f"{was} -> {value}")
+
+
+def _order(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
+    """Yield what is declared in another order; allocations and tables follow it."""
+    for part, pairs, old, new in (
+        (Part.ROLES, pairing.roles, before.roles, after.roles),
+        (Part.BUFFERS, pairing.buffers, before.buffers, after.buffers),
+    ):
+        mine = [pairs[one.name] for one in old if one.name in pairs]
+        theirs = [one.name for one in new if one.name in mine]
+        if mine != theirs:
+            words = f"declared in another order: {', '.join(theirs)}"
+            yield Change(part=part, name=f"all {part}", words=words)
+
+
+def _of_roles(measured: Mapping[str, int], pairing: Pairing) -> dict[str, int]:
+    """Return figures of the first kernel, those of roles under the names of the second."""
+    found = {}
+    for name, value in measured.items():
+        role, comma, rest = name.partition(",")
+        found[f"{pairing.roles.get(role, role)}{comma}{rest}"] = value
+    return found
 
 
 def _deltas(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Delta, ...]:

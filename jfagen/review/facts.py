@@ -176,6 +176,8 @@ def settings_of(
         "mask": problem.mask,
         "tile m": f"{tile.m}{by_groups['m']}",
         "tile n": f"{tile.n}{by_groups['n']}",
+        "index of the groups": tile.group_symbol or "none",
+        "index of the steps": program.loop_symbol,
     }
     steps = {
         "start of the steps": "every CTA elsewhere" if program.staggered else "the first one",
@@ -257,7 +259,8 @@ def _channels(compiled: Compiled) -> Iterator[ChannelFact]:
     plan, program = compiled.plan, compiled.program
     for channel in compiled.sync.channels:
         held = [value for name in channel.buffers for value in program.buffer(name).holds]
-        ops = [end.site.op for end in (*channel.signals, *channel.waits)]
+        sites = [end.site for end in (*channel.signals, *channel.waits)]
+        ops = [f"{site.op}[{site.group}]" for site in sites]
         yield ChannelFact(
             key=(str(channel.kind), *held, *(ops if channel.kind is ChannelKind.AFTER else ())),
             name=channel.name,

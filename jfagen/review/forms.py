@@ -115,17 +115,18 @@ def proof_words(found: Comparison) -> str:
         return "; ".join(different)
     weaker = [f"`{rule}` {word}" for rule, (word, _) in found.rules.items() if word != "proved"]
     counted = ", ".join([f"{len(found.rules) - len(weaker)} proved", *weaker])
-    return f"the same {len(found.rules)} rules hold for both: {counted}"
+    return f"the same {len(found.rules)} rules hold for both: {counted}; no barrier is redundant"
 
 
 def kernel_words(found: Comparison) -> str:
     """Return in how many lines the kernels differ."""
     if not found.sections:
-        return "no line changed"
+        return f"no line changed{', names apart' if found.renamed else ''}"
     counts = [f"{s.name} {s.changed}" for s in found.sections if s.changed]
     total = sum(section.changed for section in found.sections)
     moved = sum(len(block.lines) for section in found.sections for block in section.moved)
     words = f"{total} line{'s' * (total != 1)} outside comments changed"
+    words += ", names apart" if found.renamed else ""
     words += f" ({', '.join(counts)})" if counts else ""
     if found.kernels[1] > 1:
         words += f" in {'one' if found.compared else 'the first'} of {found.kernels[1]} kernels"

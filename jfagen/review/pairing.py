@@ -45,6 +45,19 @@ class Pairing:
 
         return re.sub(r"\w+", renamed, words)
 
+    def buffers_in(self, words: str) -> str:
+        """Return words of the first schedule with the buffers' names of the second."""
+        return _replaced(words, self.buffers, r"\b({})\b")
+
+    def roles_in(self, words: str) -> str:
+        """Return `role: ops; role: ops` with the roles' names of the second schedule."""
+        return _replaced(words, self.roles, r"(?:(?<=; )|^)({})(?=: )")
+
+    @property
+    def renamed(self) -> bool:
+        """Return whether anything has another name."""
+        return any(old != new for old, new in (*self.roles.items(), *self.buffers.items()))
+
 
 def _replaced(words: str, names: dict[str, str], pattern: str) -> str:
     if not names:

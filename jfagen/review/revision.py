@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 from ..diagnostics import SourceFile
 
 _TIMEOUT_SECONDS = 30
+_OF_A_HOOK = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
 class NoSuchRevision(Exception):
@@ -32,11 +34,17 @@ def source_at(path: Path, revision: str, shown: str) -> SourceFile:
     if revision.startswith("-"):
         raise NoSuchRevision(f"`{revision}` is no revision")
     file = path.resolve()
-    command = ["git", "-C", str(file.parent), "show", f"{revision}:./{file.name}"]
+    folder = next(parent for parent in file.parents if parent.is_dir())
+    name = file.relative_to(folder).as_posix()
+    command = ["git", "-C", str(folder), "show", f"{revision}:./{name}"]
+    # In a hook they say which repository it is, and `./` then means its root.
+    environment = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False, env=environment
+        )
     except FileNotFoundError:
-        raise NoSuchRevision(f"there is no git, or no folder `{path.parent}`") from None
+        raise NoSuchRevision("there is no git") from None
     except subprocess.TimeoutExpired:
         raise NoSuchRevision(f"git did not answer in {_TIMEOUT_SECONDS} seconds") from None
     if done.returncode:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from ..diagnostics import quoted
 from .changes import Change, Part
 from .facts import Facts, OpFact, RoleFact
 from .pairing import Pairing
@@ -64,56 +66,78 @@ def _of_role(role: RoleFact, other: RoleFact, pairing: Pairing) -> Iterator[Chan
 
 def _how(op: OpFact, pairing: Pairing) -> tuple[str, ...]:
     """Return what a schedule says of an op, in the other schedule's names."""
-    return tuple(map(pairing.translate, op.how))
+    return tuple(map(pairing.buffers_in, op.how))
 
 
 def _moved_ops(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
     """Yield ops that another role executes, and those that only one schedule has."""
-    old = {op.name: role.name for role in before.roles for op in role.ops}
-    new = {op.name: role.name for role in after.roles for op in role.ops}
+    old, new = (_who_does(facts) for facts in (before, after))
     gone = {role.name for role in before.roles if role.name not in pairing.roles}
     made = {role.name for role in after.roles} - set(pairing.roles.values())
-    for op, role in old.items():
-        other, mine = new.get(op), pairing.roles.get(role, role)
-        if other is not None and other != mine:
-            words = f"does `{op}` now, which `{role}` did"
+    for op, doers in old.items():
+        moves: dict[tuple[str, str], list[int]] = {}
+        for group, role in doers.items():
+            other = new.get(op, {}).get(group)
+            if other is not None and other != pairing.roles.get(role, role):
+                moves.setdefault((role, other), []).append(group)
+        for (role, other), groups in moves.items():
+            shown = [op] if len(groups) == len(doers) else [f"{op}[{one}]" for one in groups]
+            words = f"does {quoted(shown, 'and')} now, which `{role}` did"
             yield Change(part=Part.ROLES, name=other, words=words)
-        elif other is None and role not in gone:
-            yield Change(part=Part.ROLES, name=mine, words=f"does no `{op}` any more")
-    for op, role in new.items():
-        if op not in old and role not in made:
-            yield Change(part=Part.ROLES, name=role, words=f"does `{op}`, which is new")
+        for role in dict.fromkeys(doers.values()) if op not in new else ():
+            if role not in gone:
+                words = f"does no `{op}` any more"
+                yield Change(part=Part.ROLES, name=pairing.roles.get(role, role), words=words)
+    for op, doers in new.items():
+        for role in dict.fromkeys(doers.values()) if op not in old else ():
+            if role not in made:
+                yield Change(part=Part.ROLES, name=role, words=f"does `{op}`, which is new")
+
+
+def _who_does(facts: Facts) -> dict[str, dict[int, str]]:
+    """Return op -> group -> role; the group is -1 of an op without any."""
+    found: dict[str, dict[int, str]] = {}
+    for role in facts.roles:
+        for name, group, _ in _each(role.ops):
+            found.setdefault(name, {})[group] = role.name
+    return found
+
+
+def _each(ops: tuple[OpFact, ...]) -> list[tuple[str, int, int]]:
+    """Return ops group by group: name, group or -1, offset."""
+    return [(op.name, group, op.offset) for op in ops for group in op.groups or (-1,)]
 
 
 def _pipeline(role: RoleFact, other: RoleFact) -> Iterator[Change]:
     """Yield changes of order and of offsets, of the ops that both have."""
-    both = {op.name for op in role.loop} & {op.name for op in other.loop}
-    yield from _offsets(role, other, both)
+    yield from _offsets(role, other)
     yield from _places(role, other)
     for where, mine, theirs in (
         ("before the loop", role.before, other.before),
+        ("in the loop", role.loop, other.loop),
         ("behind the loop", role.after, other.after),
     ):
-        kept = {op.name for op in mine} & {op.name for op in theirs}
-        was, now = (_shown(ops, kept) for ops in (mine, theirs))
-        if was != now and _order(mine, kept) != _order(theirs, kept):
-            words = f"order {where}: {was} -> {now}"
-            yield Change(part=Part.PIPELINE, name=other.name, words=words)
-    old, new = (_shown(one.loop, both) for one in (role, other))
-    if old == new or _order(role.loop, both) == _order(other.loop, both):
-        return
-    if _issued(role.loop, both) == _issued(other.loop, both):
-        words = f"{old} -> {new}: the same sequence, only a lap begins elsewhere"
-    else:
-        words = f"{old} -> {new}"
-    yield Change(part=Part.PIPELINE, name=other.name, words=f"order in the loop: {words}")
+        both = {one[:2] for one in _each(mine)} & {one[:2] for one in _each(theirs)}
+        if _order(mine, both) == _order(theirs, both):
+            continue
+        words = f"order {where}: {_shown(mine, both)} -> {_shown(theirs, both)}"
+        if where == "in the loop" and _issued(mine, both) == _issued(theirs, both):
+            words += ": the same sequence, only a lap begins elsewhere"
+        yield Change(part=Part.PIPELINE, name=other.name, words=words)
 
 
-def _offsets(role: RoleFact, other: RoleFact, both: set[str]) -> Iterator[Change]:
-    for name in sorted(both, key=[op.name for op in other.loop].index):
-        old, new = ({op.offset for op in one.loop if op.name == name} for one in (role, other))
-        if old != new and len(old) == len(new) == 1:
-            words = f"`{name}`: {_lag(old.pop())} -> {_lag(new.pop())}"
+def _offsets(role: RoleFact, other: RoleFact) -> Iterator[Change]:
+    old = {(name, group): offset for name, group, offset in _each(role.loop)}
+    changed: dict[str, dict[tuple[int, int], list[int]]] = {}
+    count = Counter(name for name, _, _ in _each(other.loop))
+    for name, group, offset in _each(other.loop):
+        was = old.get((name, group), offset)
+        if was != offset:
+            changed.setdefault(name, {}).setdefault((was, offset), []).append(group)
+    for name, ways in changed.items():
+        for (was, now), groups in ways.items():
+            shown = [name] if len(groups) == count[name] else [f"{name}[{g}]" for g in groups]
+            words = f"{quoted(shown, 'and')}: {_lag(was)} -> {_lag(now)}"
             yield Change(part=Part.PIPELINE, name=other.name, words=words)
 
 
@@ -141,20 +165,22 @@ def _places(role: RoleFact, other: RoleFact) -> Iterator[Change]:
             yield Change(part=Part.PIPELINE, name=other.name, words=words)
 
 
-def _shown(ops: tuple[OpFact, ...], both: set[str]) -> str:
-    return "`" + "  ".join(op.words for op in ops if op.name in both) + "`"
+def _shown(ops: tuple[OpFact, ...], both: set[tuple[str, int]]) -> str:
+    shown = [op.words for op in ops if any(one[:2] in both for one in _each((op,)))]
+    return f"`{'  '.join(shown)}`"
 
 
-def _order(ops: tuple[OpFact, ...], both: set[str]) -> list[tuple[str, tuple[int, ...]]]:
-    return [(op.name, op.groups) for op in ops if op.name in both]
+def _order(ops: tuple[OpFact, ...], both: set[tuple[str, int]]) -> list[tuple[str, int]]:
+    return [one[:2] for one in _each(ops) if one[:2] in both]
 
 
-def _issued(ops: tuple[OpFact, ...], both: set[str]) -> list[tuple[str, tuple[int, ...], int]]:
+def _issued(ops: tuple[OpFact, ...], both: set[tuple[str, int]]) -> list[tuple[str, int, int]]:
     """Return what is issued for a tile of some steps, lap by lap."""
-    reach = max((abs(op.offset) for op in ops), default=0)
+    kept = [one for one in _each(ops) if one[:2] in both]
+    reach = max((abs(offset) for _, _, offset in kept), default=0)
     return [
-        (op.name, op.groups, lap + op.offset)
+        (name, group, lap + offset)
         for lap in range(-reach, _STEPS + reach)
-        for op in ops
-        if op.name in both and 0 <= lap + op.offset < _STEPS
+        for name, group, offset in kept
+        if 0 <= lap + offset < _STEPS
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ..diagnostics import CompileError, SourceFile
@@ -12,6 +12,7 @@ from ..semantics import check
 from ..semantics.instances import FIELDS, Instance, instances
 from ..semantics.program import Program
 from ..syntax import parse
+from .facts import Facts
 
 #: The values of a kernel, in the order of `FIELDS`.
 Key = tuple[str, ...]
@@ -31,9 +32,13 @@ class Kernel:
 
     @property
     def plain(self) -> Program:
-        """Return the program without what does not count: the file, and which kernel is first."""
+        """Return the program without what does not count.
+
+        That is the file, which kernel is first, and the order in which regions are declared.
+        """
         name = self.program.name.removesuffix(self.instance.suffix)
-        return replace(self.program, name=name, source=_NOWHERE)
+        regions = sorted(self.program.regions, key=lambda region: region.name)
+        return replace(self.program, name=name, source=_NOWHERE, regions=tuple(regions))
 
 
 _NOWHERE = SourceFile(path="", text="")
@@ -44,6 +49,7 @@ class Chosen:
     """Which kernels are held against each other, and how it is with the others.
 
     Attributes:
+        key: the values of the kernel; None if the two have no values in common.
         before, after: numbers of the kernels.
         differ: whether these two do; if not, no two do.
         compared: which one it is, in words; empty for the first of both.
@@ -52,6 +58,7 @@ class Chosen:
         new_kernels, gone_kernels: those that only one text makes.
     """
 
+    key: Key | None
     before: int
     after: int
     differ: bool
@@ -64,8 +71,21 @@ class Chosen:
 
 def neutral_name(shown: str) -> str:
     """Return under which name both texts are compiled: comments name it, and have a width."""
-    name = re.sub(r"[^\w.-]", "_", shown.rsplit("/", 1)[-1])
+    name = re.sub(r"[^\w.-]", "_", _file_name(shown))
     return name if ".sched" in name else f"{name}.sched"
+
+
+def under_own_name(facts: Facts, neutral: str) -> Facts:
+    """Return facts whose kernel text names the schedule's own file again, in its comments."""
+    own = _file_name(facts.title)
+    if not re.fullmatch(r"[^\n]*\.sched", own):
+        return facts
+    return replace(facts, text=facts.text.replace(f" ({neutral}:", f" ({own}:"))
+
+
+def _file_name(shown: str) -> str:
+    """Return the name of a file without its folders and without the revision that it is of."""
+    return re.sub(r"(?<=\.sched)@.*", "", shown).rsplit("/", 1)[-1]
 
 
 def kernels_of(source: SourceFile, name: str) -> dict[Key, Kernel]:
@@ -118,10 +138,18 @@ def _compiled(source: SourceFile, number: int, plain: bool = False) -> Compiled:
     return compile_instance(source, tree, instance)
 
 
-def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Chosen:
-    """Return what is shown: the first kernel that differs, else the first that both have."""
+def choose(
+    before: Mapping[Key, Kernel], after: Mapping[Key, Kernel], same: Collection[Key] = ()
+) -> Chosen:
+    """Return what is shown: the first kernel that differs, else the first that both have.
+
+    Args:
+        before: the kernels of the first text.
+        after: those of the second.
+        same: kernels that turned out to be the same, though the schedule says it otherwise.
+    """
     both = [key for key in after if key in before]
-    changed = [key for key in both if before[key].plain != after[key].plain]
+    changed = [key for key in both if before[key].plain != after[key].plain and key not in same]
     firsts = (next(iter(before)), next(iter(after)))
     shown = next(iter([*changed, *both]), None)
     varying = [n for n in range(len(FIELDS)) if len({key[n] for key in (*before, *after)}) > 1]
@@ -142,6 +170,7 @@ def choose(before: Mapping[Key, Kernel], after: Mapping[Key, Kernel]) -> Chosen:
         return f"the kernel with {words(shown, after[shown])}{how}"
 
     return Chosen(
+        key=shown,
         before=before[shown or firsts[0]].number,
         after=after[shown or firsts[1]].number,
         differ=bool(changed) or shown is None,

@@ -1,0 +1,125 @@
+"""What `jfagen diff` says of order, groups, names and demands: all that was written otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from builders import compiled, edited
+from review_edits import renamed
+
+from jfagen.review import Part, compare, facts_of
+from jfagen.review.forms import as_text, kernel_words
+
+BY_GROUP = ("rescale[g][i]", "rescale[0][i]  rescale[1][i]")
+MMA = "mma        { pv[0][i-1]  qk[0][i]  pv[1][i-1]  qk[1][i] }"
+SECOND = ("  role load  ", "  role mmb { warps 1  registers 24 }\n  role load  ")
+SPLIT = (MMA, "mma { pv[0][i-1]  qk[0][i] }  mmb { pv[1][i-1]  qk[1][i] }")
+EXCHANGED = (MMA, "mma { pv[1][i-1]  qk[1][i] }  mmb { pv[0][i-1]  qk[0][i] }")
+
+
+def told(name, *after, before=(), measured=({}, {})):
+    """The comparison of an edited schedule with what more edits make of it."""
+    first, second = compiled(name, *before), compiled(name, *after)
+    return compare(facts_of(first, "before.sched"), facts_of(second, "after.sched"), measured)
+
+
+def words(comparison, part):
+    return [f"{one.name}: {one.words}" for one in comparison.changes if one.part is part]
+
+
+def test_another_order_outside_the_loop_is_told():
+    said = told("hopper/bwd", ("load_k[g]  load_v[g]", "load_v[g]  load_k[g]"))
+    assert words(said, Part.PIPELINE) == [
+        "load: order before the loop: `load_k[g]  load_v[g]` -> `load_v[g]  load_k[g]`"
+    ]
+
+
+def test_for_which_matmul_a_role_waits_is_told():
+    said = told("hopper/bwd", ("wait dv[g][j]  dk[g][j]", "dk[g][j]  wait dv[g][j]"))
+    assert words(said, Part.PIPELINE) == [
+        "consumer: `dk[g][j]`: waits for `dv` -> without that",
+        "consumer: `st[g][j+1]`: without that -> waits for `dv`",
+    ]
+
+
+def test_demands_on_places_are_told():
+    """Also where no buffer moves and no line changes."""
+    said = told("hopper/fwd", ("  reg s[g]  ", "  apart { k, v }\n  reg s[g]  "))
+    assert words(said, Part.PLACES) == ["apart: nothing -> `k` and `v`"]
+    assert not said.sections and not said.figures and not said.same
+
+
+def test_the_offset_of_one_group_is_told():
+    later = ("rescale[g][i]", "rescale[0][i]  rescale[1][i-1]")
+    said = told("fwd", later, before=[BY_GROUP])
+    assert words(said, Part.PIPELINE) == [
+        "correction: `rescale[1]`: in its own step -> 1 step behind"
+    ]
+    both = told("fwd", ("rescale[g][i]", "rescale[g][i-1]"))
+    assert words(both, Part.PIPELINE) == ["correction: `rescale`: in its own step -> 1 step behind"]
+
+
+def test_groups_written_one_by_one_are_the_same():
+    said = told("fwd", BY_GROUP)
+    assert said.changes == ()
+
+
+def test_ops_that_a_role_gives_away_for_one_group_are_told():
+    said = told("fwd", SECOND, SPLIT)
+    (new,) = words(said, Part.ROLES)[:1]
+    assert new.startswith("mmb: is new: ")
+    assert words(said, Part.ROLES)[1:] == [
+        "mmb: does `pv[1]` now, which `mma` did",
+        "mmb: does `qk[1]` now, which `mma` did",
+    ]
+    said = told("fwd", SECOND, EXCHANGED, before=[SECOND, SPLIT])
+    assert sorted(words(said, Part.ROLES)) == [
+        "mma: does `pv[1]` now, which `mmb` did",
+        "mma: does `qk[1]` now, which `mmb` did",
+        "mmb: does `pv[0]` now, which `mma` did",
+        "mmb: does `qk[0]` now, which `mma` did",
+    ]
+    assert words(said, Part.PIPELINE) == []
+
+
+def test_a_role_named_like_its_op_is_renamed_alone():
+    said = told("fwd", *renamed("fwd", "softmax", "soft"))
+    assert [one.words for one in said.changes] == ["was called `softmax`"]
+    assert said.renamed and kernel_words(said).endswith("changed, names apart")
+    assert not told("fwd", BY_GROUP).renamed
+
+
+def test_figures_of_a_renamed_role_are_compared():
+    figures = [{f"{role}, loop 1: instructions a lap": 423} for role in ("softmax", "soft")]
+    edit = renamed("fwd", "softmax", "soft")
+    assert told("fwd", *edit, measured=figures).measured == ()
+    (delta,) = told("fwd", *edit, measured=(figures[0], {})).measured
+    assert (delta.name, delta.before) == ("soft, loop 1: instructions a lap", 423)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "said"),
+    [
+        ("hopper/fwd", ("loop i over", "[i]", "[i-1]"), "index of the steps: i -> t"),
+        ("hopper/fwd", ("as g ", "[g]"), "index of the groups: g -> t"),
+    ],
+)
+def test_another_index_is_told(name, edit, said):
+    text = edited(name)
+    after = text
+    for word in edit:
+        after = after.replace(word, word.replace(said[-6], "t") if len(word) < 6 else word)
+    after = after.replace("loop i over", "loop t over") if "steps" in said else after
+    after = after.replace("as g ", "as t ") if "groups" in said else after
+    assert words(told(name, (text, after)), Part.KERNEL) == [said]
+
+
+def test_another_order_of_the_roles_is_told():
+    load, store = (
+        "  role load       { warps 1  registers 24 }\n",
+        "  role store      { warps 1  registers 24 }\n",
+    )
+    said = told("fwd", (load + store, store + load))
+    assert words(said, Part.ROLES) == [
+        "all roles: declared in another order: correction, softmax, mma, store, load"
+    ]
+    assert "role" in as_text(said)
