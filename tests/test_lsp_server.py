@@ -74,6 +74,20 @@ def test_a_text_that_is_not_open_is_refused_and_the_server_lives_on():
     assert editor.end() == (0, "")
 
 
+def test_a_request_that_cannot_be_read_is_answered():
+    editor = Editor()
+    for method, params in (
+        ("textDocument/hover", {}),
+        ("textDocument/rename", {"textDocument": {"uri": 3}, "position": [], "newName": None}),
+    ):
+        with pytest.raises(Refused, match=f"wrong parameters of {method}") as refused:
+            editor.ask(method, params)
+        assert refused.value.code == INVALID_PARAMS
+    assert editor.open(URI, schedule_text("fwd")) == []
+    code, said = editor.end()
+    assert code == 0 and "Unable to deserialize message" in said
+
+
 def test_what_the_server_can_do_is_what_it_says():
     editor = Editor()
     can = editor.initialized["capabilities"]

@@ -229,7 +229,7 @@ def test_the_edit_gives_the_diffs_that_are_shown(golden):
     facts = [
         facts_of(one, title)
         for one, title in (
-            (compiled("fwd"), "fwd.sched@HEAD"),
+            (compiled("fwd"), "schedules/fwd.sched@HEAD"),
             (compiled("fwd", SLICES), "schedules/fwd.sched"),
         )
     ]

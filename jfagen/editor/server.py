@@ -40,6 +40,7 @@ from .navigation import (
     uses_at,
 )
 from .positions import Positions
+from .protocol import AnsweringProtocol
 from .session import Session, Superseded
 from .status import status_line
 
@@ -75,7 +76,8 @@ class ScheduleServer(LanguageServer):
     """
 
     def __init__(self) -> None:
-        super().__init__("jfagen", __version__, lsp.TextDocumentSyncKind.Full)
+        full = lsp.TextDocumentSyncKind.Full
+        super().__init__("jfagen", __version__, full, protocol_cls=AnsweringProtocol)
         self.sessions: dict[str, Session] = {}
         self.is_asked_to_end = False
         self._prover = ThreadPoolExecutor(1, "prove")
