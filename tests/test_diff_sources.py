@@ -169,7 +169,7 @@ def test_the_first_kernel_that_differs_is_compared(tmp_path):
         "q jagged, head_dim 64",
         "q jagged, head_dim 64, dtype fp16",
     ]
-    assert "\n3 other kernels change too\n" in text
+    assert "\nof 3 other kernels the schedule changes too\n" in text
     assert "a ring of 2 slots -> a ring of 4 slots" in text and "in one of 8 kernels" in text
     assert content["new_kernels"] == content["gone_kernels"] == []
 
@@ -196,6 +196,22 @@ def test_kernels_that_turn_out_to_be_the_same_are_not_counted(tmp_path, monkeypa
     content, *_ = of_kernels(tmp_path, *DEEPER)
     assert content["compared"].startswith("the kernel with head_dim 64;")
     assert len(content["also_changed"]) == 5, "those behind it are not looked at"
+
+
+def test_a_kernel_that_changes_in_comments_only_does_not_hide_another(tmp_path):
+    before = tmp_path / "before.sched"
+    text = schedule_text("hopper/fwd").replace("m 64 x 2 as g", "m 64 x 1 as g")
+    text = text.replace("turn { qk[g][i]  pv[g][i-1] }", "qk[g][i]  pv[g][i-1]")
+    before.write_text(text)
+    after = tmp_path / "after.sched"
+    after.write_text(text.replace("{ load_q[g] }", "{ load_q[0] }"))
+    done = runner.invoke(app, ["diff", str(before), str(after)])
+    assert done.exit_code == 0 and "0 lines outside comments changed" in done.stdout
+    assert "other kernel" not in done.stdout
+    after.write_text(re.sub(*DEEPER, after.read_text()))
+    done = runner.invoke(app, ["diff", str(before), str(after)])
+    assert "compared: the kernel with head_dim 64; the first one is the same" in done.stdout
+    assert "a ring of 2 slots -> a ring of 4 slots" in done.stdout
 
 
 def test_a_demand_that_changes_no_kernel_is_said_of_the_schedule(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from builders import compiled, edited
 from review_edits import renamed
@@ -36,8 +38,8 @@ def test_another_order_outside_the_loop_is_told():
 def test_for_which_matmul_a_role_waits_is_told():
     said = told("hopper/bwd", ("wait dv[g][j]  dk[g][j]", "dk[g][j]  wait dv[g][j]"))
     assert words(said, Part.PIPELINE) == [
-        "consumer: `dk[g][j]`: waits for `dv` -> without that",
-        "consumer: `st[g][j+1]`: without that -> waits for `dv`",
+        "consumer: `dk`: waits for `dv` -> without that",
+        "consumer: `st`: without that -> waits for `dv`",
     ]
 
 
@@ -71,6 +73,7 @@ def test_ops_that_a_role_gives_away_for_one_group_are_told():
         "mmb: does `pv[1]` now, which `mma` did",
         "mmb: does `qk[1]` now, which `mma` did",
     ]
+    assert not any("was called" in one for one in words(said, Part.BARRIERS))
     said = told("fwd", SECOND, EXCHANGED, before=[SECOND, SPLIT])
     assert sorted(words(said, Part.ROLES)) == [
         "mma: does `pv[1]` now, which `mmb` did",
@@ -84,7 +87,7 @@ def test_ops_that_a_role_gives_away_for_one_group_are_told():
 def test_a_role_named_like_its_op_is_renamed_alone():
     said = told("fwd", *renamed("fwd", "softmax", "soft"))
     assert [one.words for one in said.changes] == ["was called `softmax`"]
-    assert said.renamed and kernel_words(said).endswith("changed, names apart")
+    assert said.renamed and kernel_words(said) == "no line changed, names apart"
     assert not told("fwd", BY_GROUP).renamed
 
 
@@ -123,3 +126,70 @@ def test_another_order_of_the_roles_is_told():
         "all roles: declared in another order: correction, softmax, mma, store, load"
     ]
     assert "role" in as_text(said)
+
+
+def test_an_op_that_another_role_does_elsewhere_is_told_both():
+    old = "load    { load_q[j+1]  load_do[j+1]  load_lse[j]  load_delta[j] }"
+    new = "load    { load_q[j+1]  load_lse[j]  load_delta[j] }\n    store   { load_do[j] }"
+    said = told("bwd", (old, new))
+    assert "store: does `load_do` now, which `load` did" in words(said, Part.ROLES)
+    assert "store: `load_do`: 1 step ahead -> in its own step" in words(said, Part.PIPELINE)
+
+
+def test_groups_that_are_shared_out_are_told_in_words_and_in_the_table():
+    few, wide = (
+        ("warps 4  registers 184", "warps 4  registers 152"),
+        ("role store      { warps 1 ", "role store      { warps 4 "),
+    )
+    shared = (
+        "correction { finish[g] }\n  store      { store_out[g] }",
+        "correction { finish[0] }\n  store      { finish[1]  store_out[g] }",
+    )
+    said = told("ladder/07_groups", few, wide, shared, before=[few, wide])
+    assert words(said, Part.ROLES) == ["store: does `finish[1]` now, which `correction` did"]
+    assert (
+        "acc_after_pv: waits: correction: finish -> correction: finish[0]; store: finish[1]"
+        in words(said, Part.BARRIERS)
+    )
+    table = next(one for one in said.sections if one.name == "tables")
+    assert any("correction: finish[0]; store: finish[1]" in x for h in table.hunks for x in h.after)
+    one = facts_of(compiled("ladder/06_slices"), "one.sched")
+    said = compare(one, facts_of(compiled("ladder/07_groups", few, wide, shared), "two.sched"))
+    assert "store: does `finish[1]`, which is new" in words(said, Part.ROLES)
+
+
+def test_names_of_ops_and_settings_are_not_taken_for_those_of_buffers():
+    """A buffer may be called as an op, as a role, or as a word of a setting."""
+    dv = (
+        "reg dk[g], dv[g] : f32[n, d]",
+        "reg dk[g] : f32[n, d]\n  reg vgrad[g] : f32[n, d]  holds dv",
+    )
+    said = told("hopper/bwd", dv)
+    assert words(said, Part.PIPELINE) == []
+    text = edited("fwd")
+    ring = (text, text.replace("smem kv ", "smem load "))
+    assert words(told("fwd", before=[ring]), Part.TILES) == []
+    back = told("fwd", before=[ring])
+    assert kernel_words(back) == "no line changed, names apart"
+    assert kernel_words(told("fwd", ring)) == "no line changed, names apart"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("fwd", "tmem s[g]     :", "tmem s2[g]    :"),
+        ("bwd", "smem delta ", "smem s2 "),
+    ],
+)
+def test_lines_that_differ_in_a_name_alone_are_not_counted(name, old, new):
+    """Also where a name of the text that is not the buffer's is spelled like it."""
+    text = edited(name)
+    after = re.sub(
+        re.escape(old) + r"([^\n#]*)", rf"{new}\1  holds {old.split()[1].split('[')[0]} ", text
+    )
+    for word in ("region",):
+        after = re.sub(rf"({word}[^\n]*)\bs\b", r"\1s2", after) if "s2[" in new else after
+    said = told(name, (text, after))
+    assert "s2: was called" in " ".join(words(said, Part.BUFFERS)) and said.renamed
+    none = ("no line changed, names apart", "0 lines outside comments changed, names apart")
+    assert kernel_words(said) in none

@@ -170,6 +170,18 @@ def test_an_op_waits_for_what_its_own_group_waits_for():
     assert "kv_empty" in second and "kv_empty" not in first
 
 
+def test_a_dimension_counts_what_a_kernel_says_it_counts():
+    document = seen("hopper/bwd")
+    _, words = hover_at(document, at(document, "    |n 64"))
+    assert words == "`n` = 64: key rows of a group"
+
+
+def test_an_op_that_writes_and_reads_a_buffer_does_both():
+    document = seen("bwd")
+    _, words = hover_at(document, at(document, "smem |stage"))
+    assert "`reduce_dq[j]` writes and reads it (reduce)" in words
+
+
 def test_a_region_is_described_as_it_is_arranged():
     document = seen("fwd")
     _, words = hover_at(document, at(document, "region |scores"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
@@ -120,18 +121,23 @@ def _found(before: SourceFile, after: SourceFile, measure: bool) -> Comparison:
     name = neutral_name(after.path)
     kernels = _both_kernels(before, after, name)
     chosen, same = choose(*kernels), set[Key]()
+    in_comments: Comparison | None = None
     while chosen.differ:
         plain = _suffix(kernels[0], chosen.before) != _suffix(kernels[1], chosen.after)
         jobs = ((before, name, chosen.before, plain), (after, name, chosen.after, plain))
         facts = _both_facts(*jobs)
         found = compare(*facts)
-        if not found.same or chosen.key is None:
+        if not found.only_comments or chosen.key is None:
             if measure:
                 found = compare(*facts, _both_measured(*facts))
             return with_others(found, chosen)
         # The schedule says it in another way: another kernel may differ for all that.
+        if in_comments is None and not found.same:
+            in_comments = with_others(found, replace(chosen, also_changed=()))
         same.add(chosen.key)
         chosen = choose(*kernels, same)
+    if in_comments is not None:
+        return in_comments
     after_it = _facts(after, name, chosen.after, False)
     if not isinstance(after_it, Facts):
         raise CompileError(after_it)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ..algorithm import Algorithm, Mode
 from ..diagnostics import Span, quoted
 from ..driver import Compiled
-from ..emit import place_words
+from ..emit import extent_words, place_words
 from ..explain import memory_figures, overlap_topic
 from ..explain.lifetimes import lifetimes, role_lines
 from ..passes.channels import Channel, End
@@ -145,7 +145,10 @@ def _buffer_lines(
     yield f"`{buffer.name}`: {_size(buffer)}{_place(buffer, compiled)}"
     for lifetime in lifetimes(program, buffer):
         yield lifetime.words
-        uses = (f"`{one.op}` {_MODES[one.mode]} it ({one.role})" for one in lifetime.uses)
+        uses = (
+            f"`{one.op}` {' and '.join(_MODES[mode] for mode in one.modes)} it ({one.role})"
+            for one in lifetime.uses
+        )
         yield "\n".join(f"- {use}" for use in uses)
     if compiled is not None and buffer.storage is not Storage.REG:
         yield _code(overlap_topic(compiled, buffer.name).split("\n"))
@@ -205,8 +208,7 @@ def _symbol_lines(name: str, document: Document) -> Iterator[str]:
     elif name == tile.group_symbol:
         yield f"`{name}`: the index of the {tile.groups} groups of a tile"
     elif name in sizes:
-        extent = program.algorithm.extents.get(name)
-        what = extent.words if extent else "columns of q, k and v"
+        what = extent_words(program).get(name, "columns of q, k and v")
         yield f"`{name}` = {sizes[name]}: {what}"
 
 

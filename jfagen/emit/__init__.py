@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .collisions import clashes
 from .kernel import Emitted, emit, text_digest, written_digest
+from .storage_lines import extent_words
 from .tables import (
     aligned,
     barrier_table,
@@ -21,6 +22,7 @@ __all__ = [
     "clashes",
     "emit",
     "end_words",
+    "extent_words",
     "memory_map",
     "number_words",
     "phase_words",

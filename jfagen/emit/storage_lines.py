@@ -49,12 +49,19 @@ def constants(program: Program, sync: SyncPlan) -> tuple[Constant, ...]:
     return (*found, *turn_constants(program), *_meetings(program, sync))
 
 
-def _sizes(program: Program) -> Iterator[Constant]:
-    tile = program.tile
+def extent_words(program: Program) -> dict[str, str]:
+    """Return dimension -> what is counted by it, for example `key rows of a step`."""
     rows = {dim: extent.words for dim, extent in program.algorithm.extents.items()}
+    if program.tile.groups > 1:
+        what, _, _ = rows[program.tile.group_dim].partition(" rows of ")
+        rows[program.tile.group_dim] = f"{what} rows of a group"
+    return rows
+
+
+def _sizes(program: Program) -> Iterator[Constant]:
+    tile, rows = program.tile, extent_words(program)
     if tile.groups > 1:
         what, _, _ = rows[tile.group_dim].partition(" rows of ")
-        rows[tile.group_dim] = f"{what} rows of a group"
         comment = f"{what} groups of a tile"
         yield Constant(name="GROUPS", value=str(tile.groups), comment=comment)
     yield Constant(name="BLOCK_M", value=str(tile.m), comment=rows["m"])

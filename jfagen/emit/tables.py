@@ -4,31 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from ..passes.channels import Arrival, Channel, End, SyncPlan, When
 from ..passes.placement import Placement
-from ..planning import Plan
+from ..planning import Plan, Site
 from ..semantics.program import Program
 from ..semantics.regions import Arrangement, Beside, Leaf, leaves
 from ..types import Storage
 
+_WHEN = {When.EVERY: "", When.FIRST: " (first step)", When.LAST: " (last step)"}
 #: The widest line of a table; kernels move it in by four.
 WIDTH = 112
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; a last cell that is too long is broken at `; `."""
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    margin = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    """Return rows as lines with aligned columns.
+
+    A last cell that is too long is broken at `; `; so are the others, if that is not enough.
+    """
+    last = max(len(part) for row in rows for part in _parts(row[-1]))
+    cells = [[[cell] for cell in row[:-1]] for row in rows]
+    if _margin(cells) + last > WIDTH:
+        cells = [[_parts(cell) for cell in row[:-1]] for row in rows]
+    widths, margin = _widths(cells), _margin(cells)
     lines: list[str] = []
-    for row in rows:
-        *cells, last = row
-        head = "".join(f"{cell.ljust(width)}  " for cell, width in zip(cells, widths, strict=False))
-        parts = last.split("; ") if margin + len(last) > WIDTH else [last]
-        for index, part in enumerate(parts):
-            end = ";" if index < len(parts) - 1 else ""
-            lines.append(f"{head if not index else ' ' * margin}{part}{end}".rstrip())
+    for row, inner in zip(rows, cells, strict=True):
+        end = _parts(row[-1]) if margin + len(row[-1]) > WIDTH else [row[-1]]
+        for *line, words in zip_longest(*inner, end, fillvalue=""):
+            head = "".join(f"{cell.ljust(w)}  " for cell, w in zip(line, widths, strict=True))
+            lines.append(f"{head}{words}".rstrip())
     return lines
+
+
+def _parts(cell: str) -> list[str]:
+    *parts, last = cell.split("; ")
+    return [*(f"{part};" for part in parts), last]
+
+
+def _widths(cells: list[list[list[str]]]) -> list[int]:
+    return [
+        max(len(part) for cell in column for part in cell) for column in zip(*cells, strict=True)
+    ]
+
+
+def _margin(cells: list[list[list[str]]]) -> int:
+    """Return the column at which the last cells begin."""
+    widths = _widths(cells)
+    return sum(widths) + 2 * len(widths)
 
 
 def span_text(start: int, stop: int) -> str:
@@ -134,8 +157,14 @@ def end_words(plan: Plan, channel: Channel, ends: tuple[End, ...]) -> str:
     """Return who signals or waits: each role once, with its ops; slices are told by the number."""
     found: dict[str, dict[str, None]] = {}
     for end in ends:
-        role = plan.at(end.site).role.name
-        found.setdefault(role, {})[_one_end(plan, channel, end, ends)] = None
+        sites: dict[str, list[Site]] = {}
+        for site in channel.sites(end):
+            sites.setdefault(plan.at(site).role.name, []).append(site)
+        for role, own in sites.items():
+            words = _one_end(plan, channel, end, ends)
+            if len(sites) > 1:  # an op whose groups are shared out among roles
+                words = ", ".join(f"{site.op}[{site.group}]{_WHEN[end.when]}" for site in own)
+            found.setdefault(role, {})[words] = None
     return "; ".join(f"{role}: {', '.join(words)}" for role, words in found.items())
 
 
@@ -144,5 +173,4 @@ def _one_end(plan: Plan, channel: Channel, end: End, ends: tuple[End, ...]) -> s
     alike = [one for one in ends if replace(one, site=end.site) == end and _is_like(one, end)]
     single = len(channel.groups) > 1 or len(alike) == groups
     group = f"[{end.site.group}]" if not single and end.site.group >= 0 else ""
-    when = {When.EVERY: "", When.FIRST: " (first step)", When.LAST: " (last step)"}[end.when]
-    return f"{end.site.op}{group}{when}"
+    return f"{end.site.op}{group}{_WHEN[end.when]}"

@@ -16,13 +16,13 @@ class Use:
     Attributes:
         op: as the schedule says it, for example `pv[g][i-1]`.
         role: that runs it.
-        mode: what it does to the value.
+        modes: what it does to the value, in order.
         offset: steps that it runs ahead of the loop; negative for a lag.
     """
 
     op: str
     role: str
-    mode: Mode
+    modes: tuple[Mode, ...]
     offset: int
 
 
@@ -48,7 +48,7 @@ class Lifetime:
         each = "each tile" if self.space is Space.TILE else "each step"
         if self.maker is None:
             return f"`{self.value}` is new in {each}"
-        last = next((use for use in reversed(self.uses) if use.mode is Mode.READ), self.uses[-1])
+        last = next((use for use in reversed(self.uses) if Mode.READ in use.modes), self.uses[-1])
         # What lives for a tile ends with its last step, whatever runs ahead.
         later = self.maker.offset - last.offset if self.space is Space.STEP else 0
         after = {1: ", a step later"}.get(later, f", {later} steps later") if later > 0 else ""
@@ -72,7 +72,8 @@ def _lifetime(program: Program, value: str) -> Lifetime:
         for use, role_program in placed.get(op.name, ()) if accesses else ():
             role = role_program.role.name
             begins = min(access.first_step for access in accesses)
-            found.append((begins, Use(use.span.text, role, accesses[-1].mode, use.offset)))
+            modes = tuple(dict.fromkeys(access.mode for access in accesses))
+            found.append((begins, Use(use.span.text, role, modes, use.offset)))
     # An op that leaves the first step alone does not make the value.
     maker = min(found, key=lambda one: one[0], default=(0, None))[1]
     space = program.algorithm.value(value).space

@@ -55,13 +55,13 @@ def phase_rule(channel: Channel) -> str:
     return f"{slot}phase {phase}{free}"
 
 
-def _roles(compiled: Compiled, ends: tuple[End, ...]) -> dict[str, list[str]]:
+def _roles(compiled: Compiled, channel: Channel, ends: tuple[End, ...]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for end in ends:
-        op = end.site.op
-        ops = found.setdefault(compiled.plan.at(end.site).role.name, [])
-        if op not in ops:
-            ops.append(op)
+        for site in channel.sites(end):
+            ops = found.setdefault(compiled.plan.at(site).role.name, [])
+            if site.op not in ops:
+                ops.append(site.op)
     return found
 
 
@@ -69,7 +69,10 @@ def _row(
     compiled: Compiled, channel: Channel, y: float, places: dict[str, float]
 ) -> Iterator[Rect | Text | Path]:
     yield Text(x=0, y=y + 4, words=channel.name, style=f"name {channel.kind}")
-    signals, waits = _roles(compiled, channel.signals), _roles(compiled, channel.waits)
+    signals, waits = (
+        _roles(compiled, channel, channel.signals),
+        _roles(compiled, channel, channel.waits),
+    )
     style = f"channel {channel.kind}"
     for start in signals:
         for end, ops in waits.items():

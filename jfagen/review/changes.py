@@ -136,6 +136,12 @@ class Comparison:
     gone_kernels: tuple[str, ...] = ()
 
     @property
+    def only_comments(self) -> bool:
+        """Return whether no more than comments of the kernel changed."""
+        lines = (section.changed or section.moved for section in self.sections)
+        return not any((*self.changes, *self.figures, *self.measured, *lines))
+
+    @property
     def same(self) -> bool:
         """Return whether nothing changed."""
         found = (self.changes, self.figures, self.measured, self.sections)

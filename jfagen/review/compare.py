@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from .barrier_changes import barrier_changes
 from .changes import Change, Comparison, Delta, Part
-from .facts import Facts
+from .facts import ASKER, Facts
 from .kernel_lines import section_diffs
 from .memory_changes import buffer_changes, place_changes
 from .pairing import Pairing, pair
@@ -59,8 +59,15 @@ def _settings(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]
         old = before.settings[part]
         for name in {**old, **new}:
             was, value = (said.get(name, "nothing") for said in (old, new))
-            if pairing.buffers_in(was) != value:
+            if _translated(part, name, was, pairing) != value:
                 yield Change(part=part, name=name, words=f"{was} -> {value}")
+
+
+def _translated(part: Part, name: str, words: str, pairing: Pairing) -> str:
+    """Return what the first schedule says, in the names of the second."""
+    if part is Part.PLACES:
+        return pairing.buffers_in(words)
+    return pairing.roles.get(words, words) if name == ASKER else words
 
 
 def _order(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ..driver import Compiled
 
 
+#: The setting whose value is the name of a role.
+ASKER = "asked for by"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFact:
     """One op of a role.
@@ -183,7 +187,7 @@ def settings_of(
         "start of the steps": "every CTA elsewhere" if program.staggered else "the first one",
         "order of the tiles": str(tiles.order).replace("_", " "),
         "next tile": str(tiles.next).replace("_", " "),
-        "asked for by": tiles.asker or "nobody",
+        ASKER: tiles.asker or "nobody",
     }
     return {
         Part.KERNEL: kernel | {name: " or ".join(values) for name, values in offered.items()},

@@ -91,12 +91,8 @@ def _kernel_lines(found: Comparison) -> list[str]:
     """Return which kernel is compared, and how it is with the others; nothing if it is plain."""
     lines = [f"compared: {found.compared}"] if found.compared else []
     if count := len(found.also_changed):
-        others = f"{count} other kernel{'s' * (count > 1)}"
         # Lines of the others are not compared: what the schedule says of them is.
-        if found.sections:
-            lines.append(f"{others} change{'s' * (count == 1)} too")
-        else:
-            lines.append(f"of {others} the schedule changes too")
+        lines.append(f"of {count} other kernel{'s' * (count > 1)} the schedule changes too")
     for what, which in (("new", found.new_kernels), ("gone", found.gone_kernels)):
         if which:
             lines.append(f"{what} kernel{'s' * (len(which) > 1)}: {'; '.join(which)}")

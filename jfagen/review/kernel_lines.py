@@ -11,6 +11,8 @@ from ..comments import without_place
 from .changes import TABLES, Hunk, Moved, SectionDiff
 from .pairing import Pairing
 
+#: How far a line is moved in, its words and its signs; blanks between them align columns.
+_TOKEN = re.compile(r"^\s+|\w+|[^\w\s]")
 #: The fewest lines that make a block of which it is worth saying that it moved.
 _BLOCK = 3
 _ROLES = "    with tlx.async_tasks("
@@ -49,7 +51,7 @@ def section_diffs(before: str, after: str, pairing: Pairing) -> tuple[SectionDif
             else Line(line.text, line.number, pairing.translate(line.key, kept))
             for line in old.get(roles.get(name, name), [])
         ]
-        diff = _diff(name, mine, theirs)
+        diff = _diff(name, mine, theirs, pairing)
         if diff.hunks or diff.moved:
             found.append(diff)
     return tuple(found)
@@ -80,16 +82,15 @@ def sections(text: str) -> dict[str, list[Line]]:
     return found
 
 
-def _diff(name: str, old: list[Line], new: list[Line]) -> SectionDiff:
-    matcher = SequenceMatcher(None, [x.key for x in old], [x.key for x in new], autojunk=False)
-    changed = [op for op in matcher.get_opcodes() if op[0] != "equal"]
-    gone = [index for _, a, b, _, _ in changed for index in range(a, b)]
-    made = [index for _, _, _, a, b in changed for index in range(a, b)]
+def _diff(name: str, old: list[Line], new: list[Line], pairing: Pairing) -> SectionDiff:
+    changed = list(_changed(old, new, pairing))
+    gone = [index for a, b, _, _ in changed for index in range(a, b)]
+    made = [index for _, _, a, b in changed for index in range(a, b)]
     moved = _moved(old, new, gone, made)
     left = {index: theirs[0] for mine, theirs in moved for index in mine}
     right = {index: mine[0] for mine, theirs in moved for index in theirs}
     hunks = []
-    for _, a, b, c, d in changed:
+    for a, b, c, d in changed:
         mine, theirs = _without(old, a, b, left, new, "to"), _without(new, c, d, right, old, "from")
         if any(line.strip() and not line.startswith(_MARK) for line in (*mine, *theirs)):
             hunks.append(
@@ -112,6 +113,32 @@ def _diff(name: str, old: list[Line], new: list[Line]) -> SectionDiff:
             )
             for here, there in moved
         ),
+    )
+
+
+def _changed(
+    old: list[Line], new: list[Line], pairing: Pairing
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the ranges of lines that differ, and not in names alone."""
+    matcher = SequenceMatcher(None, [x.key for x in old], [x.key for x in new], autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if b - a != d - c or not pairing.renamed:
+            yield a, b, c, d
+            continue
+        first = 0
+        for at in range(b - a + 1):
+            if at == b - a or _same_but_names(old[a + at], new[c + at], pairing):
+                if at > first:
+                    yield a + first, a + at, c + first, c + at
+                first = at + 1
+
+
+def _same_but_names(old: Line, new: Line, pairing: Pairing) -> bool:
+    mine, theirs = (_TOKEN.findall(without_place(line.text)) for line in (old, new))
+    return len(mine) == len(theirs) and all(
+        one == other or other in pairing.forms(one) for one, other in zip(mine, theirs, strict=True)
     )
 
 

@@ -49,6 +49,21 @@ class Pairing:
         """Return words of the first schedule with the buffers' names of the second."""
         return _replaced(words, self.buffers, r"\b({})\b")
 
+    def staged_in(self, words: str) -> str:
+        """Return what is said of an op, with the name of the buffer that it goes through."""
+        return _replaced(words, self.buffers, r"(?<=through `)({})\b")
+
+    def forms(self, token: str) -> frozenset[str]:
+        """Return what a token of the first kernel's text may be called in the second's."""
+        roles = {old: new for old, new in self.roles.items() if old != new}
+        buffers = {old: new for old, new in self.buffers.items() if old != new}
+        part = r"(?<![A-Za-z0-9])({})(?![A-Za-z0-9])"
+        upper = {old.upper(): new.upper() for old, new in (roles | buffers).items()}
+        found = {token}
+        for names in (roles, buffers, upper):
+            found |= {_replaced(one, names, part) for one in found}
+        return frozenset(found)
+
     def roles_in(self, words: str) -> str:
         """Return `role: ops; role: ops` with the roles' names of the second schedule."""
         return _replaced(words, self.roles, r"(?:(?<=; )|^)({})(?=: )")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..diagnostics import quoted
 from .changes import Change, Part
@@ -23,12 +23,13 @@ def role_changes(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Chan
             ops = ", ".join(op.words for op in role.ops)
             yield Change(part=Part.ROLES, name=role.name, words=f"is gone, with {ops}")
             continue
-        yield from _of_role(role, other, pairing)
+        yield from _of_role(role, other)
     for role in new.values():
         ops = ", ".join(op.words for op in role.ops)
         words = f"is new: {_size(role)}, with {ops}"
         yield Change(part=Part.ROLES, name=role.name, words=words)
     yield from _moved_ops(before, after, pairing)
+    yield from _ways(before, after, pairing)
     for role in before.roles:
         other = next((r for r in after.roles if r.name == pairing.roles.get(role.name)), None)
         if other is not None:
@@ -42,7 +43,7 @@ def _size(role: RoleFact) -> str:
     return f"{warps} of {role.registers} registers a thread{left}"
 
 
-def _of_role(role: RoleFact, other: RoleFact, pairing: Pairing) -> Iterator[Change]:
+def _of_role(role: RoleFact, other: RoleFact) -> Iterator[Change]:
     name = other.name
     if name != role.name:
         yield Change(part=Part.ROLES, name=name, words=f"was called `{role.name}`")
@@ -55,52 +56,93 @@ def _of_role(role: RoleFact, other: RoleFact, pairing: Pairing) -> Iterator[Chan
             else "is not peeled any more: one loop, with the mask test in it"
         )
         yield Change(part=Part.PIPELINE, name=name, words=words)
-    old = {(op.name, op.groups): op for op in role.ops}
-    for op in other.ops:
-        was = old.get((op.name, op.groups))
-        if was is not None and (how := _how(was, pairing)) != op.how:
-            said = (" and ".join(part) or "without that" for part in (how, op.how))
-            words = "`{}`: {} -> {}".format(op.words, *said)
-            yield Change(part=Part.PIPELINE, name=name, words=words)
 
 
-def _how(op: OpFact, pairing: Pairing) -> tuple[str, ...]:
-    """Return what a schedule says of an op, in the other schedule's names."""
-    return tuple(map(pairing.buffers_in, op.how))
+@dataclass(frozen=True, slots=True)
+class _Doing:
+    """Who does an op for one group, and how; the offset is None outside the loop."""
+
+    role: str
+    offset: int | None
+    how: tuple[str, ...]
+
+
+#: Op -> group, or -1 of an op without any -> who does it.
+_Doers = dict[str, dict[int, _Doing]]
+
+
+def _doers(facts: Facts) -> _Doers:
+    found: _Doers = {}
+    for role in facts.roles:
+        for ops, in_loop in ((role.before, False), (role.loop, True), (role.after, False)):
+            for op in ops:
+                doing = _Doing(role.name, op.offset if in_loop else None, op.how)
+                found.setdefault(op.name, {}).update(dict.fromkeys(op.groups or (-1,), doing))
+    return found
 
 
 def _moved_ops(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
     """Yield ops that another role executes, and those that only one schedule has."""
-    old, new = (_who_does(facts) for facts in (before, after))
+    old, new = _doers(before), _doers(after)
     gone = {role.name for role in before.roles if role.name not in pairing.roles}
     made = {role.name for role in after.roles} - set(pairing.roles.values())
     for op, doers in old.items():
         moves: dict[tuple[str, str], list[int]] = {}
-        for group, role in doers.items():
-            other = new.get(op, {}).get(group)
-            if other is not None and other != pairing.roles.get(role, role):
-                moves.setdefault((role, other), []).append(group)
+        for group, was in doers.items():
+            now = new.get(op, {}).get(group)
+            if now is not None and now.role != pairing.roles.get(was.role, was.role):
+                moves.setdefault((was.role, now.role), []).append(group)
         for (role, other), groups in moves.items():
-            shown = [op] if len(groups) == len(doers) else [f"{op}[{one}]" for one in groups]
-            words = f"does {quoted(shown, 'and')} now, which `{role}` did"
+            words = f"does {_named(op, groups, doers)} now, which `{role}` did"
             yield Change(part=Part.ROLES, name=other, words=words)
-        for role in dict.fromkeys(doers.values()) if op not in new else ():
-            if role not in gone:
-                words = f"does no `{op}` any more"
-                yield Change(part=Part.ROLES, name=pairing.roles.get(role, role), words=words)
+        still = {doing.role for doing in new.get(op, {}).values()}
+        for role, groups in _left(doers, new.get(op, {}), gone).items():
+            name = pairing.roles.get(role, role)
+            if name not in still:
+                words = f"does no {_named(op, groups, doers)} any more"
+                yield Change(part=Part.ROLES, name=name, words=words)
     for op, doers in new.items():
-        for role in dict.fromkeys(doers.values()) if op not in old else ():
-            if role not in made:
-                yield Change(part=Part.ROLES, name=role, words=f"does `{op}`, which is new")
+        already = {pairing.roles.get(one.role, one.role) for one in old.get(op, {}).values()}
+        for role, groups in _left(doers, old.get(op, {}), made).items():
+            if role not in already:
+                words = f"does {_named(op, groups, doers)}, which is new"
+                yield Change(part=Part.ROLES, name=role, words=words)
 
 
-def _who_does(facts: Facts) -> dict[str, dict[int, str]]:
-    """Return op -> group -> role; the group is -1 of an op without any."""
-    found: dict[str, dict[int, str]] = {}
-    for role in facts.roles:
-        for name, group, _ in _each(role.ops):
-            found.setdefault(name, {})[group] = role.name
+def _left(
+    doers: Mapping[int, _Doing], others: Mapping[int, _Doing], told: set[str]
+) -> dict[str, list[int]]:
+    """Return role -> groups that the other schedule does not have; not of roles told already."""
+    found: dict[str, list[int]] = {}
+    for group, doing in doers.items():
+        if group not in others and doing.role not in told:
+            found.setdefault(doing.role, []).append(group)
     return found
+
+
+def _named(op: str, groups: Sequence[int], doers: Mapping[int, _Doing]) -> str:
+    """Return an op in words: with its groups, if they are not all."""
+    return quoted([op] if len(groups) == len(doers) else [f"{op}[{g}]" for g in groups], "and")
+
+
+def _ways(before: Facts, after: Facts, pairing: Pairing) -> Iterator[Change]:
+    """Yield changes of offsets and of all else that is said of an op, whoever does it."""
+    old = _doers(before)
+    for op, doers in _doers(after).items():
+        changed: dict[tuple[str, str], list[int]] = {}
+        for group, now in doers.items():
+            was = old.get(op, {}).get(group)
+            if was is None:
+                continue
+            if None not in (was.offset, now.offset) and was.offset != now.offset:
+                words = f"{_lag(was.offset or 0)} -> {_lag(now.offset or 0)}"
+                changed.setdefault((now.role, words), []).append(group)
+            if (how := tuple(map(pairing.staged_in, was.how))) != now.how:
+                said = (" and ".join(part) or "without that" for part in (how, now.how))
+                changed.setdefault((now.role, " -> ".join(said)), []).append(group)
+        for (role, words), groups in changed.items():
+            words = f"{_named(op, groups, doers)}: {words}"
+            yield Change(part=Part.PIPELINE, name=role, words=words)
 
 
 def _each(ops: tuple[OpFact, ...]) -> list[tuple[str, int, int]]:
@@ -109,8 +151,7 @@ def _each(ops: tuple[OpFact, ...]) -> list[tuple[str, int, int]]:
 
 
 def _pipeline(role: RoleFact, other: RoleFact) -> Iterator[Change]:
-    """Yield changes of order and of offsets, of the ops that both have."""
-    yield from _offsets(role, other)
+    """Yield changes of order and of place, of the ops that both have."""
     yield from _places(role, other)
     for where, mine, theirs in (
         ("before the loop", role.before, other.before),
@@ -124,21 +165,6 @@ def _pipeline(role: RoleFact, other: RoleFact) -> Iterator[Change]:
         if where == "in the loop" and _issued(mine, both) == _issued(theirs, both):
             words += ": the same sequence, only a lap begins elsewhere"
         yield Change(part=Part.PIPELINE, name=other.name, words=words)
-
-
-def _offsets(role: RoleFact, other: RoleFact) -> Iterator[Change]:
-    old = {(name, group): offset for name, group, offset in _each(role.loop)}
-    changed: dict[str, dict[tuple[int, int], list[int]]] = {}
-    count = Counter(name for name, _, _ in _each(other.loop))
-    for name, group, offset in _each(other.loop):
-        was = old.get((name, group), offset)
-        if was != offset:
-            changed.setdefault(name, {}).setdefault((was, offset), []).append(group)
-    for name, ways in changed.items():
-        for (was, now), groups in ways.items():
-            shown = [name] if len(groups) == count[name] else [f"{name}[{g}]" for g in groups]
-            words = f"{quoted(shown, 'and')}: {_lag(was)} -> {_lag(now)}"
-            yield Change(part=Part.PIPELINE, name=other.name, words=words)
 
 
 def _lag(offset: int) -> str:
